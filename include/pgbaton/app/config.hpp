@@ -1,0 +1,43 @@
+// Options of the command line, environment and YAML file: flags win over environment, environment over file.
+// An option is a field here and one line in src/app/options.cpp; help, YAML key and validation come from that line.
+#pragma once
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/snapshot/clone.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pgbaton::app {
+
+enum class ProgressStyle { automatic, plain, none };
+
+struct Options {
+  std::string command;
+  std::string config_file;
+  std::string source, target, name;
+
+  // clone, follow
+  bool follow = false, dry_run = false, restart = false, take_over = false, force = false;
+  std::string until;      // "" or "caught-up"
+  std::string until_lsn;  // "" or an LSN
+  // wait
+  std::string wait_for = "ready";
+  std::optional<Milliseconds> timeout;
+  // sequences
+  std::int64_t gap = 0;
+
+  int jobs = 4, index_jobs = 2, appliers = 1;
+  std::uint64_t split_above = 0, max_rate = 0, memory = 256u << 20;
+  Milliseconds slot_wait{60'000};
+  std::optional<Milliseconds> give_up_after;
+  std::string on_failure = "keep", guard = "column", schema = "full", keyless = "insert-only", publication, pg_dump;
+  bool no_owner = false, no_privileges = false;
+  catalog::TableFilter filter;
+
+  std::string log_level = "info", log_format = "text", progress = "auto", events_file;
+  bool quiet = false, json = false;
+};
+
+}  // namespace pgbaton::app

@@ -1,0 +1,33 @@
+// What a server is. Read only; never changes anything.
+#pragma once
+#include <pgbaton/base/lsn.hpp>
+#include <pgbaton/pg/control.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace pgbaton::catalog {
+
+struct Server {
+  int version_num = 0;  // 150004
+  int major() const { return version_num / 10000; }
+  std::string version_text;
+  std::uint64_t system_identifier = 0;  // pg_control_system(); 0 when the role may not read it
+  std::uint32_t timeline = 0;
+  std::string database;
+  std::uint32_t database_oid = 0;
+  std::string encoding;  // of the database
+  std::string user;
+  bool superuser = false, may_replicate = false, may_create_in_database = false;
+  bool in_recovery = false;
+  std::string wal_level;
+  int max_replication_slots = 0, max_wal_senders = 0, used_slots = 0, used_senders = 0;
+};
+
+Server load_server(pg::Control& connection);
+// pg_current_wal_flush_lsn(), or the replay position in recovery: the position to wait for (DESIGN 6).
+Lsn current_flush_lsn(pg::Control& connection);
+// Whether SET session_replication_role = replica works here (tried in a subtransaction and undone).
+bool may_set_replica_role(pg::Control& connection);
+
+}  // namespace pgbaton::catalog

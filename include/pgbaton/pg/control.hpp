@@ -1,0 +1,29 @@
+// The control plane: libpqxx connections from one factory. libpqxx 6.4 reconnects silently by default, which would lose
+// locks and settings; inhibit_reactivation(true) forbids it.
+#pragma once
+#include <memory>
+#include <pgbaton/pg/endpoint.hpp>
+#include <pqxx/pqxx>
+#include <string_view>
+
+namespace pgbaton::pg {
+
+using Control = pqxx::connection;
+
+// Connected and pinned as Connection::open() does, same errors.
+std::unique_ptr<Control> open_control(const Endpoint& endpoint, std::string_view role);
+
+// Rethrows the pqxx exception in flight as Error: side, SQLSTATE, action. Errors of ours pass through. Call in a catch.
+[[noreturn]] void rethrow(Side side, std::string_view doing);
+
+// Runs `work` and converts pqxx exceptions: control(Side::target, "reading progress", [&] { … });
+template <typename Work>
+auto control(Side side, std::string_view doing, Work&& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (...) {
+    rethrow(side, doing);
+  }
+}
+
+}  // namespace pgbaton::pg

@@ -1,0 +1,62 @@
+// The handoff (DESIGN 3): publication → slot → holder → schema → copy → indexes → guard → foreign keys. After it the
+// replica is in phase `streaming` and a Stream can be run.
+//
+// Resume: finished tables keep their boundary, everything else gets a new coordinated boundary from a temporary slot with
+// its own settled snapshot; the original slot keeps the stream. Exact, because a change is applied to a table iff its
+// commit LSN >= that table's boundary.
+#pragma once
+#include <pgbaton/catalog/table.hpp>
+#include <pgbaton/copy/copy.hpp>
+#include <pgbaton/copy/schema.hpp>
+#include <pgbaton/pg/endpoint.hpp>
+#include <pgbaton/state/lease.hpp>
+
+#include <stop_token>
+#include <string>
+
+namespace pgbaton::snapshot {
+
+enum class SchemaMode { full, none };
+enum class Keyless { insert_only, full, exclude };  // what to do with tables that have no usable identity
+enum class OnFailure { keep, drop };
+
+struct CloneOptions {
+  pg::Endpoint source, target;
+  ReplicaNames names{""};
+  catalog::TableFilter filter;
+  SchemaMode schema = SchemaMode::full;
+  copy::SchemaOptions schema_options;
+  Keyless keyless = Keyless::insert_only;
+  state::GuardKind guard = state::GuardKind::column;
+  std::string publication;  // --publication: made by an administrator; "" for our own
+  int jobs = 4, index_jobs = 2;
+  std::uint64_t max_rate = 0;
+  Milliseconds slot_wait{60'000};
+  OnFailure on_failure = OnFailure::keep;
+};
+
+struct CloneSummary {
+  std::int64_t tables = 0, rows = 0, bytes = 0, tables_kept = 0, tables_skipped = 0;
+  int boundaries = 0;  // snapshots taken: 1 when nothing had to be taken again
+  Lsn consistent_point;
+  Milliseconds slot_time{0}, schema_time{0}, copy_time{0}, finish_time{0};
+};
+
+// Builds the replica up to phase streaming, or goes on with an unfinished one. `lease` is held by the caller; its term has
+// not begun (a new replica gets its row here, then the term begins). Returns at once when already copied.
+// A failure before the first table is committed removes everything that was made; a later one keeps slot and state
+// (or drops them by on_failure) and says so.
+CloneSummary run_clone(const CloneOptions& options, state::Lease& lease, copy::CopyProgress& progress,
+                       const std::stop_token& stop);
+
+// --restart: empties exactly the tables this replica recorded, drops slot, publications and state.
+void reset_replica(const pg::Endpoint& source, const pg::Endpoint& target, const std::string& name);
+
+// What finish and drop share: slot, publications, guards and state, on the side(s) that can be reached. Lines that say
+// what was removed or could not be, for people.
+struct RemovalReport {
+  std::vector<std::string> removed, left;
+};
+RemovalReport remove_replica(const pg::Endpoint& source, const pg::Endpoint& target, const ReplicaNames& names);
+
+}  // namespace pgbaton::snapshot

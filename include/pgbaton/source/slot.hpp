@@ -1,0 +1,88 @@
+// Logical slots and the snapshots they export: the first half of the handoff (DESIGN 3.3 and 3.4).
+#pragma once
+#include <pgbaton/base/lsn.hpp>
+#include <pgbaton/base/time.hpp>
+#include <pgbaton/pg/connection.hpp>
+#include <pgbaton/pg/control.hpp>
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace pgbaton::source {
+
+// What keeps a slot from being created: a transaction that must end first.
+struct Blocker {
+  int pid = 0;           // 0 for a prepared transaction
+  std::string gid;       // of a prepared transaction
+  std::string database, user, application_name, state, query;  // query shortened to 100 characters
+  double age_seconds = 0;
+};
+std::vector<Blocker> load_blockers(pg::Control& source);
+std::string describe(const Blocker& blocker);
+
+struct SlotInfo {
+  std::string name, plugin, database, wal_status, invalidation_reason;
+  bool active = false, temporary = false;
+  int active_pid = 0;
+  Lsn confirmed_flush_lsn, restart_lsn;
+  std::int64_t held_bytes = 0;  // WAL between restart_lsn and now
+};
+std::optional<SlotInfo> load_slot(pg::Control& source, const std::string& name);
+
+struct SlotRequest {
+  std::string name;
+  bool temporary = false;
+  Milliseconds wait{60'000};  // --slot-wait: for the whole, retries of "snapshot too large" and of settling included
+};
+
+// A snapshot that came from a slot, imported by the holder, settled, and re-exported; alive as long as this object.
+// Workers and pg_dump import `snapshot_id()` and nothing else. The replication connection stays open (a temporary slot
+// lives exactly as long as it does).
+class SlotSnapshot {
+ public:
+  // Creates the slot and takes the snapshot. On failure, stop or time-out nothing stays behind: neither slot nor
+  // walsender. Errors: timed_out naming the blockers; preflight when a slot of this name exists.
+  static SlotSnapshot create(const pg::Endpoint& source, const SlotRequest& request, const std::stop_token& stop);
+
+  Lsn consistent_point() const { return consistent_point_; }
+  const std::string& snapshot_id() const { return snapshot_id_; }
+  // Whether the holder's session is still there, so that its snapshot can still be imported. Any thread.
+  bool alive() const;
+
+ private:
+  SlotSnapshot(pg::Connection replication, pg::Connection holder, Lsn consistent_point, std::string snapshot_id)
+      : replication_(std::move(replication)),
+        holder_(std::move(holder)),
+        consistent_point_(consistent_point),
+        snapshot_id_(std::move(snapshot_id)) {}
+  pg::Connection replication_, holder_;
+  Lsn consistent_point_;
+  std::string snapshot_id_;
+};
+
+// A connection inside BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY on the given snapshot.
+// Error(failed, action retry) with "snapshot gone" when is_snapshot_gone().
+pg::Connection open_snapshot_worker(const pg::Endpoint& source, const std::string& snapshot_id, std::string_view role);
+
+// Drops a slot; terminates its walsender first when `terminate`. False when there was none.
+bool drop_slot(pg::Control& source, const std::string& name, bool terminate);
+
+// Emits a transactional message so that an idle source has something to send (14+), and returns its LSN; below 14, or
+// without the right, the flush LSN. The stream has passed everything before once it reports a position at or above it.
+Lsn emit_barrier(pg::Control& source);
+
+// Compares slot and source with what the replica was built on, before anything is streamed: system identifier and
+// timeline, slot present, pgoutput, this database, not lost, confirmed_flush_lsn <= applied_lsn (else someone else
+// consumed it), source's WAL not behind applied_lsn. Throws Error(boundary_lost) with what happened and the ways on.
+struct ExpectedHistory {
+  std::string slot, database;
+  std::uint64_t system_identifier = 0;
+  std::uint32_t timeline = 0;
+  Lsn applied_lsn;
+};
+void require_history(pg::Control& source, const ExpectedHistory& expected);
+
+}  // namespace pgbaton::source

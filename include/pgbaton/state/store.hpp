@@ -1,0 +1,124 @@
+// Schema pgbaton on the target: the only durable state there is. The tables are created from sql/target_schema.sql and
+// described there. One Store uses one control connection and one thread.
+//
+// A replica's phases only go forward within a generation:
+//   creating → copying → indexing → streaming → ready          (finish and drop remove the row)
+// `creating`: names of slot and publications are recorded before they are made, so that whatever a crash leaves can be
+// found. `copying`: slot exists, consistent point known. `indexing`: every table committed; constraints and foreign keys.
+// `streaming`: the copy is complete and valid. `ready`: caught up once (sticky per generation).
+#pragma once
+#include <pgbaton/base/lsn.hpp>
+#include <pgbaton/base/name.hpp>
+#include <pgbaton/pg/control.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pgbaton::state {
+
+enum class Phase { none, creating, copying, indexing, streaming, ready };
+std::string_view to_string(Phase phase);
+Phase parse_phase(std::string_view text);
+
+enum class TablePhase { pending, copying, copied, indexed, done, skipped };
+std::string_view to_string(TablePhase phase);
+TablePhase parse_table_phase(std::string_view text);
+
+enum class GuardKind { column, none };
+std::string_view to_string(GuardKind kind);
+GuardKind parse_guard_kind(std::string_view text);
+
+struct Replica {
+  std::string name;
+  std::string generation;  // a UUID
+  std::uint64_t source_system_id = 0;
+  std::uint32_t source_timeline = 0;
+  std::string source_database;
+  std::string slot, publication, publication_inserts;  // publication_inserts "" when not needed
+  bool owns_publication = true;                        // false: made by an administrator, never dropped
+  Lsn consistent_point;                                // 0 until the slot exists
+  Phase phase = Phase::none;
+  std::int64_t epoch = 0;
+  std::string direction = "forward";
+  std::string options;         // JSON of the options that must not change between runs (tables, schema mode, guard …)
+  std::string writer_host;     // "" when nobody wrote it yet
+  int writer_pid = 0;
+  int writer_backend_pid = 0;  // of the lease connection on the target
+  std::string writer_since;
+  std::string last_error;      // JSON {kind, exit_code, message, hint, at} or ""; cleared by the next start
+  bool replica_role = true;    // session_replication_role = replica is used by the apply sessions
+};
+
+struct TableState {
+  std::uint32_t source_oid = 0;
+  QualifiedName name;
+  bool inserts_only = false;  // in publication_inserts
+  Lsn boundary;               // commit LSN >= boundary is applied; 0 until copied
+  Lsn floor;                  // commit LSN of the last TRUNCATE; 0 none
+  GuardKind guard = GuardKind::column;
+  bool guarded = false;       // the guard column exists (or the kind is none)
+  TablePhase phase = TablePhase::pending;
+  std::int64_t rows = 0, bytes = 0, bytes_total = 0;  // copied; bytes_total is the estimate
+  std::string note;           // why skipped, or what a person should know
+};
+
+// One row per applier; progress is written by the data plane inside the apply transaction (apply/applier.hpp).
+struct Progress {
+  Lsn applied_lsn;  // every source transaction with commit LSN < applied_lsn is durable on the target
+  std::int64_t transactions = 0, changes = 0;
+  double commit_age_seconds = -1;   // now() on the target minus the source's commit time of the last one; -1: none yet
+  double updated_age_seconds = -1;
+  Lsn received_lsn, confirmed_lsn;  // as the writer last reported them (report_positions)
+};
+
+struct Request {
+  std::int64_t id = 0;
+  std::string kind;     // "stop"
+  std::string payload;  // JSON
+};
+
+class Store {
+ public:
+  explicit Store(pg::Control& connection) : connection_(connection) {}
+
+  // Creates or migrates the schema in one transaction; a schema newer than this tool: Error(usage).
+  void install();
+  bool installed();
+
+  std::optional<Replica> load_replica(const std::string& name);
+  std::vector<std::string> replica_names();
+  void insert_replica(const Replica& replica, const std::vector<TableState>& tables);
+  // Each of these is conditional on the epoch; zero rows touched: Error(held_elsewhere), "fenced".
+  void store_phase(const Replica& replica, Phase phase);
+  void store_consistent_point(const Replica& replica, Lsn consistent_point);  // also makes the progress row
+  void store_replica_role(const Replica& replica, bool used);
+  void store_last_error(const std::string& name, const std::string& json);  // "" clears; never throws for a lost epoch
+  void delete_replica(const std::string& name);  // the replica and everything of it
+  void drop_schema_if_unused();                  // the last replica takes the schema with it
+
+  std::vector<TableState> load_tables(const Replica& replica);
+  void store_table(const Replica& replica, const TableState& table);  // all mutable fields
+  // The SQL of the same update, for a data-plane transaction that also holds the rows; must touch one row.
+  static std::string copied_statement(const Replica& replica, const TableState& table);
+
+  Progress load_progress(const Replica& replica);
+  void report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn);
+
+  std::int64_t insert_request(const std::string& name, std::string_view kind, std::string_view payload);
+  std::vector<Request> take_requests(const Replica& replica);  // open ones, marked taken
+  void complete_request(std::int64_t id, std::string_view result);
+  // open → taken → done; nullopt when unknown.
+  std::optional<std::string> request_state(std::int64_t id);
+
+  void add_event(const std::string& name, std::string_view kind, std::string_view json);
+
+  pg::Control& connection() { return connection_; }
+
+ private:
+  pg::Control& connection_;
+};
+
+}  // namespace pgbaton::state

@@ -1,0 +1,80 @@
+// The stream: reader → decoder → assembler → (bounded queue) → applier → durable → confirm. Everything above drives
+// replication through this class and nothing else; it is the only module that sees source, wire and apply.
+#pragma once
+#include <pgbaton/base/lsn.hpp>
+#include <pgbaton/base/time.hpp>
+#include <pgbaton/pg/endpoint.hpp>
+#include <pgbaton/state/lease.hpp>
+#include <pgbaton/state/store.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <variant>
+#include <string>
+
+namespace pgbaton::stream {
+
+struct StreamOptions {
+  pg::Endpoint source, target;
+  std::uint64_t memory_bytes = 256u << 20;        // --memory: queue and window together
+  std::size_t window_changes = 50'000;            // a window is written when one of these is reached …
+  Milliseconds window_age{200};                   // … or the queue is empty
+  bool change_by_change = false;                  // for tests: the strategy without batches
+  std::optional<Milliseconds> give_up_after;      // no progress and no connection for so long: Error(timed_out)
+};
+
+// When run() ends by itself.
+struct OpenEnded {};
+struct UntilApplied {  // at a transaction border, once everything with commit LSN < lsn is durable
+  Lsn lsn;
+};
+struct UntilEndLsn {  // exactly the transactions with end LSN <= lsn
+  Lsn lsn;
+};
+using Until = std::variant<OpenEnded, UntilApplied, UntilEndLsn>;
+
+enum class Ended { reached, stopped };
+
+struct StreamStatus {
+  Lsn received_lsn, applied_lsn, confirmed_lsn, source_flush_lsn;
+  std::int64_t transactions = 0, changes = 0, reconnects = 0;
+  double lag_seconds = 0;
+  std::uint64_t queue_bytes = 0;
+};
+
+// While it lives the target holds exactly the transactions with commit LSN < lsn, and the appliers rest.
+class Cut {
+ public:
+  Cut(Lsn lsn, std::shared_ptr<void> release) : lsn_(lsn), release_(std::move(release)) {}
+  Lsn lsn() const { return lsn_; }
+
+ private:
+  Lsn lsn_;
+  std::shared_ptr<void> release_;  // destroying it lets the appliers go on
+};
+
+class Stream {
+ public:
+  // The lease must outlive the stream. The replica must be copied (phase streaming or ready).
+  Stream(StreamOptions options, state::Replica replica, state::Lease& lease);
+  ~Stream();
+  Stream(const Stream&) = delete;
+
+  // Runs in the calling thread until `until`, a stop, or an error that no reconnect can mend. Reconnects by itself, with
+  // backoff and a log line. When it ends without error, all that was applied is durable and confirmed.
+  Ended run(const Until& until, const std::stop_token& stop);
+  // From any thread, while run() runs. Fails when the applied position is already beyond cut_lsn.
+  std::future<Cut> cut(Lsn cut_lsn);
+  Lsn durable_end_lsn() const noexcept;
+  StreamStatus status() const;  // any thread
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pgbaton::stream

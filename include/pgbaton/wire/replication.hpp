@@ -1,0 +1,34 @@
+// The frames of the streaming replication protocol around pgoutput: what CopyData carries.
+// PostgreSQL documentation, "Streaming Replication Protocol".
+#pragma once
+#include <pgbaton/base/lsn.hpp>
+#include <pgbaton/wire/message.hpp>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <variant>
+
+namespace pgbaton::wire {
+
+struct XLogData {
+  Lsn start_lsn;
+  Lsn wal_end_lsn;  // the server's end of WAL; never acknowledged
+  TimestampUs send_time = 0;
+  std::span<const std::byte> body;  // a view into the frame
+};
+struct Keepalive {
+  Lsn wal_end_lsn;  // every transaction that committed before this has been sent
+  TimestampUs send_time = 0;
+  bool reply_requested = false;
+};
+using ReplicationFrame = std::variant<XLogData, Keepalive>;
+
+// Throws Error as decode() does.
+ReplicationFrame decode_frame(std::span<const std::byte> copy_data);
+
+// Standby status update. written and flushed are what has been received and what is durable on the target.
+std::array<std::byte, 34> encode_status(Lsn written_lsn, Lsn flushed_lsn, Lsn applied_lsn, TimestampUs now,
+                                        bool reply_requested);
+
+}  // namespace pgbaton::wire
