@@ -5,10 +5,10 @@
 #pragma once
 #include <pgbaton/base/arena.hpp>
 #include <pgbaton/base/lsn.hpp>
+#include <pgbaton/wire/value.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <pgbaton/wire/value.hpp>
 #include <span>
 #include <string_view>
 #include <variant>
@@ -78,12 +78,21 @@ struct LogicalMessage {  // pg_logical_emit_message
   std::string_view prefix, content;
 };
 
+// Noise, to be dropped: PostgreSQL 18 may send it though nothing is streamed. When memory for decoding is short, the
+// server looks for aborted transactions to forget; a subtransaction forgotten that way is marked as streamed whatever
+// the session asked for, and its abort record is then reported. Always between transactions, in the version 2 layout;
+// nothing of the aborted transaction was sent before or comes after.
+struct StreamAbort {
+  std::uint32_t xid = 0;  // top-level
+  std::uint32_t sub_xid = 0;
+};
+
 using Message =
-    std::variant<Begin, Commit, Origin, Relation, Type, Insert, Update, Delete, Truncate, LogicalMessage>;
+    std::variant<Begin, Commit, Origin, Relation, Type, Insert, Update, Delete, Truncate, LogicalMessage, StreamAbort>;
 
 // Decodes one message, whole: bytes left over are an error. Bounds-checked; throws Error(failed, action bug) with the
-// message type and offset for anything malformed, and by name for messages of later protocol versions (S E c A b P K r p).
-// Pure: no connection, log or clock. `arena` receives the arrays; `body` is only pointed at.
+// message type and offset for anything malformed, and by name for messages of later protocol versions (S E c b P K r
+// p). Pure: no connection, log or clock. `arena` receives the arrays; `body` is only pointed at.
 Message decode(std::span<const std::byte> body, Arena& arena);
 
 }  // namespace pgbaton::wire
