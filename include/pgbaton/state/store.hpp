@@ -4,8 +4,8 @@
 // A replica's phases only go forward within a generation:
 //   creating → copying → indexing → streaming → ready          (finish and drop remove the row)
 // `creating`: names of slot and publications are recorded before they are made, so that whatever a crash leaves can be
-// found. `copying`: slot exists, consistent point known. `indexing`: every table committed; constraints and foreign keys.
-// `streaming`: the copy is complete and valid. `ready`: caught up once (sticky per generation).
+// found. `copying`: slot exists, consistent point known. `indexing`: every table committed; constraints and foreign
+// keys. `streaming`: the copy is complete and valid. `ready`: caught up once (sticky per generation).
 #pragma once
 #include <pgbaton/base/lsn.hpp>
 #include <pgbaton/base/name.hpp>
@@ -43,13 +43,14 @@ struct Replica {
   Phase phase = Phase::none;
   std::int64_t epoch = 0;
   std::string direction = "forward";
-  std::string options;         // JSON of the options that must not change between runs (tables, schema mode, guard …)
-  std::string writer_host;     // "" when nobody wrote it yet
+  std::string options;      // JSON of the options that must not change between runs (tables, schema mode, guard …)
+  std::string writer_host;  // "" when nobody wrote it yet
   int writer_pid = 0;
   int writer_backend_pid = 0;  // of the lease connection on the target
   std::string writer_since;
-  std::string last_error;      // JSON {kind, exit_code, message, hint, at} or ""; cleared by the next start
-  bool replica_role = true;    // session_replication_role = replica is used by the apply sessions
+  std::string last_error;        // JSON {kind, exit_code, message, hint, at} or ""; cleared by the next start
+  bool replica_role = true;      // session_replication_role = replica is used by the apply sessions
+  bool schema_restored = false;  // section pre-data of the schema is on the target, committed
 };
 
 struct TableState {
@@ -59,17 +60,17 @@ struct TableState {
   Lsn boundary;               // commit LSN >= boundary is applied; 0 until copied
   Lsn floor;                  // commit LSN of the last TRUNCATE; 0 none
   GuardKind guard = GuardKind::column;
-  bool guarded = false;       // the guard column exists (or the kind is none)
+  bool guarded = false;  // the guard column exists (or the kind is none)
   TablePhase phase = TablePhase::pending;
   std::int64_t rows = 0, bytes = 0, bytes_total = 0;  // copied; bytes_total is the estimate
-  std::string note;           // why skipped, or what a person should know
+  std::string note;                                   // why skipped, or what a person should know
 };
 
 // One row per applier; progress is written by the data plane inside the apply transaction (apply/applier.hpp).
 struct Progress {
   Lsn applied_lsn;  // every source transaction with commit LSN < applied_lsn is durable on the target
   std::int64_t transactions = 0, changes = 0;
-  double commit_age_seconds = -1;   // now() on the target minus the source's commit time of the last one; -1: none yet
+  double commit_age_seconds = -1;  // now() on the target minus the source's commit time of the last one; -1: none yet
   double updated_age_seconds = -1;
   Lsn received_lsn, confirmed_lsn;  // as the writer last reported them (report_positions)
 };
@@ -80,24 +81,35 @@ struct Request {
   std::string payload;  // JSON
 };
 
+// NOTIFY channel on which insert_request() announces; the payload is the replica's name.
+inline constexpr std::string_view kRequestChannel = "pgbaton_request";
+
 class Store {
  public:
   explicit Store(pg::Control& connection) : connection_(connection) {}
 
-  // Creates or migrates the schema in one transaction; a schema newer than this tool: Error(usage).
+  // Creates or migrates the schema in one transaction; a schema newer than this tool: Error(usage). Safe when two
+  // processes do it at once. A schema of this name that is not ours: Error(preflight).
   void install();
+  // False when there is no schema; a newer one: Error(usage).
   bool installed();
 
+  // Nothing (rather than an error) when the schema is not installed.
   std::optional<Replica> load_replica(const std::string& name);
   std::vector<std::string> replica_names();
+  // In phase creating or whatever `replica` says; a name that exists: Error(usage).
   void insert_replica(const Replica& replica, const std::vector<TableState>& tables);
   // Each of these is conditional on the epoch; zero rows touched: Error(held_elsewhere), "fenced".
-  void store_phase(const Replica& replica, Phase phase);
+  void store_phase(const Replica& replica, Phase phase);                      // never backwards
   void store_consistent_point(const Replica& replica, Lsn consistent_point);  // also makes the progress row
   void store_replica_role(const Replica& replica, bool used);
+  void store_schema_restored(const Replica& replica);
+  // A new build under the same name: generation and everything but name, epoch and writer from `replica`; its tables
+  // replace the old ones, progress starts anew. For a replica that never got beyond phase creating, and for --restart.
+  void replace_generation(const Replica& replica, const std::vector<TableState>& tables);
   void store_last_error(const std::string& name, const std::string& json);  // "" clears; never throws for a lost epoch
-  void delete_replica(const std::string& name);  // the replica and everything of it
-  void drop_schema_if_unused();                  // the last replica takes the schema with it
+  void delete_replica(const std::string& name);                             // the replica and everything of it
+  void drop_schema_if_unused();                                             // the last replica takes the schema with it
 
   std::vector<TableState> load_tables(const Replica& replica);
   void store_table(const Replica& replica, const TableState& table);  // all mutable fields
@@ -108,12 +120,12 @@ class Store {
   void report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn);
 
   std::int64_t insert_request(const std::string& name, std::string_view kind, std::string_view payload);
-  std::vector<Request> take_requests(const Replica& replica);  // open ones, marked taken
-  void complete_request(std::int64_t id, std::string_view result);
+  std::vector<Request> take_requests(const Replica& replica);       // open ones, oldest first, marked taken
+  void complete_request(std::int64_t id, std::string_view result);  // result: JSON or ""
   // open → taken → done; nullopt when unknown.
   std::optional<std::string> request_state(std::int64_t id);
 
-  void add_event(const std::string& name, std::string_view kind, std::string_view json);
+  void add_event(const std::string& name, std::string_view kind, std::string_view json);  // json may be ""
 
   pg::Control& connection() { return connection_; }
 

@@ -1,0 +1,110 @@
+// Creating, migrating and removing schema pgbaton.
+//
+// A schema version is a number; step N brings version N-1 to N, step 1 is sql/target_schema.sql as a whole. All steps
+// that are due run in one transaction, under an advisory lock, so that two processes that start together do it once.
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/embedded_sql.hpp>
+#include <pgbaton/state/store.hpp>
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "lock_key.hpp"
+
+namespace pgbaton::state {
+
+namespace {
+
+constexpr std::array<std::string_view, 1> kSteps{sql::target_schema};
+constexpr int kVersion = static_cast<int>(kSteps.size());
+constexpr std::int64_t kInstallLock = lock_key("pgbaton:schema");
+
+// Most dependent first; nothing of anybody else is in this list.
+constexpr std::array kOwnTables{"event",     "tombstone",   "request", "progress",
+                                "copy_part", "table_state", "replica", "meta"};
+
+struct Found {
+  bool schema = false;
+  int version = 0;  // 0: no meta table
+};
+
+Found find_schema(pqxx::transaction_base& tx) {
+  auto row = tx.exec1(
+      "select exists (select from pg_catalog.pg_namespace where nspname = 'pgbaton'), "
+      "exists (select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace "
+      "where n.nspname = 'pgbaton' and c.relname = 'meta' and c.relkind = 'r')");
+  Found found;
+  found.schema = row[0].as<bool>();
+  if (row[1].as<bool>()) found.version = tx.exec1("select schema_version from pgbaton.meta")[0].as<int>();
+  return found;
+}
+
+void refuse_newer(const Found& found) {
+  if (found.version <= kVersion) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("schema pgbaton has version {}, this program knows up to {}", found.version, kVersion))
+      .side(Side::target)
+      .hint("Use the newer version of pgbaton that migrated it.");
+}
+
+void lock_install(pqxx::work& tx) {
+  tx.exec(fmt::format("select pg_advisory_xact_lock({})", kInstallLock));
+}
+
+}  // namespace
+
+void Store::install() {
+  pg::control(Side::target, "installing schema pgbaton", [&] {
+    pqxx::work tx(connection_);
+    lock_install(tx);
+    Found found = find_schema(tx);
+    refuse_newer(found);
+    if (found.version == kVersion) return;
+    if (found.schema && found.version == 0)
+      throw Error(ErrorKind::preflight, "the target has a schema pgbaton that this program did not make")
+          .side(Side::target)
+          .hint("Rename or drop that schema; pgbaton keeps its state under this name.");
+    for (int version = found.version + 1; version <= kVersion; ++version) {
+      tx.exec(std::string(kSteps.at(static_cast<std::size_t>(version - 1))));
+      auto touched = tx.exec_params("update pgbaton.meta set schema_version = $1", version).affected_rows();
+      if (touched != 1) throw Error(ErrorKind::failed, "pgbaton.meta does not hold one row").side(Side::target);
+    }
+    tx.commit();
+  });
+}
+
+bool Store::installed() {
+  return pg::control(Side::target, "looking for schema pgbaton", [&] {
+    pqxx::nontransaction tx(connection_);
+    Found found = find_schema(tx);
+    refuse_newer(found);
+    return found.version > 0;
+  });
+}
+
+void Store::drop_schema_if_unused() {
+  try {
+    pqxx::work tx(connection_);
+    lock_install(tx);
+    Found found = find_schema(tx);
+    refuse_newer(found);
+    if (found.version == 0) return;
+    tx.exec("lock table pgbaton.replica in access exclusive mode");
+    if (tx.exec1("select count(*) from pgbaton.replica")[0].as<int>() > 0) return;
+    for (const char* table : kOwnTables) tx.exec(fmt::format("drop table pgbaton.{}", table));
+    tx.exec("drop schema pgbaton");
+    tx.commit();
+  } catch (const pqxx::sql_error& error) {
+    constexpr std::string_view kDependentObjects = "2BP01";
+    if (error.sqlstate() != kDependentObjects) pg::rethrow(Side::target, "dropping schema pgbaton");
+    throw Error(ErrorKind::rejected, std::string("schema pgbaton stays, something else uses it: ") + error.what())
+        .side(Side::target)
+        .sqlstate(error.sqlstate())
+        .hint("Drop or move what depends on it, then DROP SCHEMA pgbaton CASCADE by hand.");
+  } catch (...) {
+    pg::rethrow(Side::target, "dropping schema pgbaton");
+  }
+}
+
+}  // namespace pgbaton::state

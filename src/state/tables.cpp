@@ -1,0 +1,120 @@
+// Table states and progress.
+#include <fmt/format.h>
+
+#include "fence.hpp"
+#include "table_rows.hpp"
+
+namespace pgbaton::state {
+
+namespace {
+
+// One row of a VALUES list; the order of columns is that of insert_table_rows().
+std::string values_row(const Replica& replica, const TableState& t) {
+  return fmt::format("({}, {}, {}, {}, {}, '{}', '{}', '{}', {}, '{}', {}, {}, {}, {}, {})",
+                     quote_literal(replica.name), quote_literal(replica.generation), quote_literal(t.name.schema),
+                     quote_literal(t.name.name), t.source_oid, to_string(t.boundary), to_string(t.floor),
+                     to_string(t.guard), t.guarded, to_string(t.phase), t.rows, t.bytes, t.bytes_total, t.inserts_only,
+                     quote_literal(t.note));
+}
+
+TableState read_table(const pqxx::row& row) {
+  TableState t;
+  t.source_oid = row["source_oid"].as<std::uint32_t>();
+  t.name = {row["schema_name"].as<std::string>(), row["table_name"].as<std::string>()};
+  t.inserts_only = row["inserts_only"].as<bool>();
+  t.boundary = require_lsn(row["boundary"].c_str(), "pgbaton.table_state.boundary");
+  t.floor = require_lsn(row["floor_lsn"].c_str(), "pgbaton.table_state.floor_lsn");
+  t.guard = parse_guard_kind(row["guard"].c_str());
+  t.guarded = row["guarded"].as<bool>();
+  t.phase = parse_table_phase(row["phase"].c_str());
+  t.rows = row["rows"].as<std::int64_t>();
+  t.bytes = row["bytes"].as<std::int64_t>();
+  t.bytes_total = row["bytes_total"].as<std::int64_t>();
+  t.note = row["note"].as<std::string>();
+  return t;
+}
+
+}  // namespace
+
+void insert_table_rows(pqxx::transaction_base& tx, const Replica& replica, const std::vector<TableState>& tables) {
+  constexpr std::size_t kRowsPerStatement = 1000;  // keeps one statement well below a megabyte
+  for (std::size_t at = 0; at < tables.size(); at += kRowsPerStatement) {
+    std::string sql =
+        "insert into pgbaton.table_state (replica, generation, schema_name, table_name, source_oid, boundary, "
+        "floor_lsn, guard, guarded, phase, rows, bytes, bytes_total, inserts_only, note) values ";
+    for (std::size_t i = at; i < std::min(at + kRowsPerStatement, tables.size()); ++i)
+      sql += (i == at ? "" : ", ") + values_row(replica, tables[i]);
+    tx.exec(sql);
+  }
+}
+
+std::string Store::copied_statement(const Replica& replica, const TableState& t) {
+  return mine_cte(replica) +
+         fmt::format(
+             "update pgbaton.table_state t set source_oid = {}, boundary = '{}', floor_lsn = '{}', guard = '{}', "
+             "guarded = {}, phase = '{}', rows = {}, bytes = {}, bytes_total = {}, inserts_only = {}, note = {} "
+             "from mine where t.replica = {} and t.generation = {} and t.schema_name = {} and t.table_name = {}",
+             t.source_oid, to_string(t.boundary), to_string(t.floor), to_string(t.guard), t.guarded, to_string(t.phase),
+             t.rows, t.bytes, t.bytes_total, t.inserts_only, quote_literal(t.note), quote_literal(replica.name),
+             quote_literal(replica.generation), quote_literal(t.name.schema), quote_literal(t.name.name));
+}
+
+std::vector<TableState> Store::load_tables(const Replica& replica) {
+  return pg::control(Side::target, "loading table states", [&] {
+    std::vector<TableState> tables;
+    pqxx::nontransaction tx(connection_);
+    for (auto row : tx.exec_params("select source_oid, schema_name, table_name, inserts_only, boundary, floor_lsn, "
+                                   "guard, guarded, phase, rows, bytes, bytes_total, note from pgbaton.table_state "
+                                   "where replica = $1 and generation = $2 order by schema_name, table_name",
+                                   replica.name, replica.generation))
+      tables.push_back(read_table(row));
+    return tables;
+  });
+}
+
+void Store::store_table(const Replica& replica, const TableState& table) {
+  auto doing = "storing the state of " + table.name.quoted();
+  pg::control(Side::target, doing, [&] {
+    pqxx::work tx(connection_);
+    require_one(tx.exec(copied_statement(replica, table)), replica, doing);
+    tx.commit();
+  });
+}
+
+Progress Store::load_progress(const Replica& replica) {
+  return pg::control(Side::target, "loading progress", [&] {
+    pqxx::nontransaction tx(connection_);
+    // With several appliers the whole is as far as the slowest; pg_lsn has min() since 13 only, so sort.
+    auto rows = tx.exec_params(
+        "select applied_lsn, sum(transactions) over () as transactions, sum(changes) over () as changes, "
+        "coalesce(extract(epoch from clock_timestamp() - max(source_commit_time) over ()), -1)::float8 as commit_age, "
+        "coalesce(extract(epoch from clock_timestamp() - max(updated_at) over ()), -1)::float8 as updated_age, "
+        "received_lsn, confirmed_lsn from pgbaton.progress where replica = $1 and generation = $2 "
+        "order by applied_lsn limit 1",
+        replica.name, replica.generation);
+    Progress p;
+    if (rows.empty()) return p;
+    p.applied_lsn = require_lsn(rows[0]["applied_lsn"].c_str(), "pgbaton.progress.applied_lsn");
+    p.transactions = rows[0]["transactions"].as<std::int64_t>();
+    p.changes = rows[0]["changes"].as<std::int64_t>();
+    p.commit_age_seconds = rows[0]["commit_age"].as<double>();
+    p.updated_age_seconds = rows[0]["updated_age"].as<double>();
+    p.received_lsn = require_lsn(rows[0]["received_lsn"].c_str(), "pgbaton.progress.received_lsn");
+    p.confirmed_lsn = require_lsn(rows[0]["confirmed_lsn"].c_str(), "pgbaton.progress.confirmed_lsn");
+    return p;
+  });
+}
+
+void Store::report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn) {
+  pg::control(Side::target, "reporting positions", [&] {
+    pqxx::work tx(connection_);
+    auto touched = tx.exec_params(
+        "update pgbaton.progress set received_lsn = $4::pg_lsn, confirmed_lsn = $5::pg_lsn "
+        "where replica = $1 and generation = $2 and epoch = $3",
+        replica.name, replica.generation, replica.epoch, to_string(received_lsn), to_string(confirmed_lsn));
+    if (touched.affected_rows() == 0) throw_fenced(replica, "reporting positions");
+    tx.commit();
+  });
+}
+
+}  // namespace pgbaton::state
