@@ -1,14 +1,15 @@
 // Copying tables on one boundary: plan → parts → COPY pipe → committed with its state row.
 //
-// COPY out of the source is piped to COPY in with no re-parsing. Each table is copied in one target transaction that also
-// sets its row in pgbaton.table_state (boundary, rows, phase copied), so "copied" is never true without the rows. A table
-// whose part failed on a connection error is rolled back and taken again on the same snapshot while it lives.
+// COPY out of the source is piped to COPY in with no re-parsing. Each table is copied in one target transaction that
+// also sets its row in pgbaton.table_state (boundary, rows, phase copied), so "copied" is never true without the rows.
+// A table whose part failed on a connection error is rolled back and taken again on the same snapshot while it lives.
 //
 // Before a table is read its worker takes ACCESS SHARE and compares relfilenode as the snapshot sees it with
-// pg_relation_filenode() now; a difference means that the table was rewritten and looks empty to this snapshot. It is then
-// returned in CopyResult::rewritten and needs another boundary.
+// pg_relation_filenode() now; a difference means that the table was rewritten and looks empty to this snapshot. It is
+// then returned in CopyResult::rewritten and needs another boundary.
 #pragma once
 #include <pgbaton/base/lsn.hpp>
+#include <pgbaton/base/time.hpp>
 #include <pgbaton/catalog/table.hpp>
 #include <pgbaton/pg/endpoint.hpp>
 #include <pgbaton/state/store.hpp>
@@ -23,7 +24,7 @@
 namespace pgbaton::copy {
 
 struct CopyJob {
-  catalog::Table table;       // as the source describes it
+  catalog::Table table;  // as the source describes it
   state::TableState state;
 };
 
@@ -34,15 +35,17 @@ struct CopyProgress {  // written by workers, read by the display; all monotone 
 
 struct CopyOptions {
   pg::Endpoint source, target;
-  int jobs = 4;                   // --jobs: connections on each side
-  std::uint64_t max_rate = 0;     // --max-rate, bytes per second over all workers; 0 none
-  bool replica_role = true;       // SET session_replication_role on the target's COPY sessions
+  int jobs = 4;                // --jobs: connections on each side
+  std::uint64_t max_rate = 0;  // --max-rate, bytes per second over all workers; 0 none
+  bool replica_role = true;    // SET session_replication_role on the target's COPY sessions
+  bool binary = true;          // COPY in binary where every column's type is the same built-in type on both sides
+  Milliseconds reconnect_for{60'000};  // how long a lost server is waited for before the run fails
 };
 
 struct CopyResult {
-  std::vector<CopyJob> rewritten;  // need a boundary of their own
-  std::vector<CopyJob> dropped;    // gone on the source: phase skipped, reported
-  std::vector<CopyJob> unfinished; // the snapshot died; need a new boundary
+  std::vector<CopyJob> rewritten;   // need a boundary of their own
+  std::vector<CopyJob> dropped;     // gone on the source: phase skipped, reported
+  std::vector<CopyJob> unfinished;  // the snapshot died; need a new boundary
 };
 
 // Copies all jobs, largest first, on `snapshot_id` whose LSN is `boundary`. `on_copied` is called from worker threads
