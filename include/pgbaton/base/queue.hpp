@@ -68,6 +68,11 @@ class BoundedQueue {
     std::lock_guard lock(mutex_);
     return closed_;
   }
+  // The closing error, null after a plain close().
+  std::exception_ptr error() const {
+    std::lock_guard lock(mutex_);
+    return error_;
+  }
   bool empty() const {
     std::lock_guard lock(mutex_);
     return items_.empty();

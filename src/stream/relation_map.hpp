@@ -1,0 +1,63 @@
+// The relation cache (SEMANTICS 21): what the source said about each relation last, resolved to a target table.
+//
+// Keyed by the source's OID and replaced on every Relation message, also in the middle of a transaction. Resolving is
+// put off until the first row that is to be applied: a shape that only rows below the boundary had may not fit the
+// target any more, and need not. One thread.
+#pragma once
+#include <pgbaton/apply/table.hpp>
+#include <pgbaton/base/lsn.hpp>
+#include <pgbaton/pg/control.hpp>
+#include <pgbaton/state/store.hpp>
+#include <pgbaton/wire/message.hpp>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace pgbaton::stream {
+
+// An owning copy of wire::Relation, because the message's bytes are gone by the time it is resolved.
+struct SourceColumn {
+  bool is_key = false;
+  std::string name;
+  wire::Oid type_oid = 0;
+  std::int32_t type_modifier = -1;
+};
+struct SourceRelation {
+  wire::Oid oid = 0;
+  QualifiedName name;
+  char replica_identity = 'd';
+  std::vector<SourceColumn> columns;
+};
+
+class RelationMap {
+ public:
+  // `target` is used while resolving; both must outlive the map.
+  RelationMap(pg::Control& target, const std::vector<state::TableState>& states);
+
+  void on_type(const wire::Type& type);
+  void on_relation(const wire::Relation& relation);
+
+  // Whether a change of this relation with this commit LSN belongs on the target: the table is part of the replica and
+  // commit_lsn >= its boundary (G1). Throws Error(rejected) for a table the replica does not know, Error(failed, bug)
+  // for an OID that no Relation message announced.
+  bool wants(wire::Oid oid, Lsn commit_lsn) const;
+  // The table in its present shape; throws Error(rejected) with the difference column by column when it does not fit.
+  std::shared_ptr<const apply::TargetTable> resolve(wire::Oid oid, Lsn commit_lsn);
+
+ private:
+  struct Entry {
+    SourceRelation relation;
+    const state::TableState* state = nullptr;
+    std::shared_ptr<const apply::TargetTable> resolved;
+  };
+  const Entry& find(wire::Oid oid) const;
+
+  pg::Control& target_;
+  std::unordered_map<wire::Oid, state::TableState> states_;
+  std::unordered_map<wire::Oid, Entry> entries_;
+  std::unordered_map<wire::Oid, QualifiedName> types_;  // user-defined: what Type messages said (a domain's base type)
+};
+
+}  // namespace pgbaton::stream

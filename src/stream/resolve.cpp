@@ -1,0 +1,191 @@
+#include "resolve.hpp"
+
+#include <fmt/format.h>
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/catalog/table.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace pgbaton::stream {
+namespace {
+
+// Types below FirstNormalObjectId (src/include/access/transam.h) have the same OID on every server of every major.
+constexpr wire::Oid kFirstNormalObjectId = 16384;
+constexpr wire::Oid kVarcharOid = 1043, kVarbitOid = 1562;
+
+struct TargetType {
+  wire::Oid oid = 0;
+  std::int32_t modifier = -1;
+  QualifiedName base;  // of a domain: what it is over; else the type itself
+};
+
+// One query per relation; the base type because Type messages name a domain's base type (logicalrep_write_typ).
+std::map<std::string, TargetType> load_types(pg::Control& target, std::uint32_t table_oid) {
+  return pg::control(Side::target, "reading column types", [&] {
+    pqxx::read_transaction transaction(target);
+    auto rows = transaction.exec_params(
+        "with recursive chain as ("
+        " select a.attname, a.atttypid as oid, a.atttypmod as modifier, a.atttypid as at from pg_catalog.pg_attribute a"
+        "  where a.attrelid = $1::oid and a.attnum > 0 and not a.attisdropped"
+        " union all select c.attname, c.oid, c.modifier, t.typbasetype from chain c"
+        "  join pg_catalog.pg_type t on t.oid = c.at where t.typtype = 'd')"
+        "select c.attname, c.oid, c.modifier, n.nspname, t.typname from chain c"
+        " join pg_catalog.pg_type t on t.oid = c.at join pg_catalog.pg_namespace n on n.oid = t.typnamespace"
+        " where t.typtype <> 'd'",
+        table_oid);
+    std::map<std::string, TargetType> types;
+    for (const auto& row : rows) {
+      types[row[0].as<std::string>()] = {
+          row[1].as<wire::Oid>(), row[2].as<std::int32_t>(), {row[3].as<std::string>(), row[4].as<std::string>()}};
+    }
+    return types;
+  });
+}
+
+// A source value must arrive unchanged: numeric(10,4) into numeric(10,2) would be rounded without an error.
+bool modifier_fits(wire::Oid type_oid, std::int32_t source, std::int32_t target) {
+  if (target == -1 || source == target) return true;
+  const bool only_longer = type_oid == kVarcharOid || type_oid == kVarbitOid;
+  return only_longer && source != -1 && target > source;
+}
+
+// "" when the column fits, else what does not.
+std::string column_difference(const SourceColumn& source, const catalog::Table& table,
+                              const std::map<std::string, TargetType>& types, const TypeNames& names) {
+  const auto* column = table.find_column(source.name);
+  if (column == nullptr) return fmt::format("column {} is missing on the target", quote_identifier(source.name));
+  if (column->generated != ' ') {
+    return fmt::format("column {} is generated on the target but not on the source", quote_identifier(source.name));
+  }
+  const TargetType& type = types.at(source.name);
+  if (source.type_oid < kFirstNormalObjectId) {
+    if (type.oid != source.type_oid) {
+      return fmt::format("column {} has another type on the source (type OID {}) than on the target ({})",
+                         quote_identifier(source.name), source.type_oid, column->full_type);
+    }
+  } else if (auto named = names.find(source.type_oid); named != names.end()) {
+    if (named->second != column->type && named->second != type.base) {
+      return fmt::format("column {} has type {} on the source and {} on the target", quote_identifier(source.name),
+                         named->second.quoted(), column->full_type);
+    }
+  }
+  if (!modifier_fits(source.type_oid, source.type_modifier, type.modifier)) {
+    return fmt::format(
+        "column {} has another length or precision on the source (type modifier {}) than on the target ({})",
+        quote_identifier(source.name), source.type_modifier, column->full_type);
+  }
+  return {};
+}
+
+void require_fit(const SourceRelation& relation, const catalog::Table& table,
+                 const std::map<std::string, TargetType>& types, const TypeNames& names, Lsn commit_lsn) {
+  std::string differences;
+  for (const auto& column : relation.columns) {
+    if (auto difference = column_difference(column, table, types, names); !difference.empty()) {
+      differences += (differences.empty() ? "" : "; ") + difference;
+    }
+  }
+  // A column that the source no longer has, and that cannot be left out, would fail on the first insert.
+  for (const auto& column : table.columns) {
+    const bool sent = std::any_of(relation.columns.begin(), relation.columns.end(),
+                                  [&](const SourceColumn& c) { return c.name == column.name; });
+    const bool may_be_left_out =
+        !column.not_null || column.has_default || column.identity != ' ' || column.generated != ' ';
+    if (!sent && !may_be_left_out && column.name != kGuardColumn) {
+      differences +=
+          fmt::format("{}column {} is NOT NULL without a default on the target and no longer sent by the source",
+                      differences.empty() ? "" : "; ", quote_identifier(column.name));
+    }
+  }
+  if (differences.empty()) return;
+  throw Error(ErrorKind::rejected, "the table's shape changed on the source: " + differences)
+      .side(Side::target)
+      .table(table.name.quoted())
+      .lsn(commit_lsn)
+      .hint("Make the same change on the target (ALTER TABLE " + table.name.quoted() +
+            " …), then run the same command again; nothing is lost meanwhile.");
+}
+
+catalog::Table find_target(pg::Control& target, const SourceRelation& relation, const state::TableState& state,
+                           Lsn commit_lsn) {
+  if (auto table = catalog::load_table(target, relation.name)) return *table;
+  const bool renamed = relation.name != state.name && catalog::load_table(target, state.name).has_value();
+  throw Error(ErrorKind::rejected,
+              renamed ? "the table was renamed on the source; the target still calls it " + state.name.quoted()
+                      : "the table does not exist on the target")
+      .side(Side::target)
+      .table(relation.name.quoted())
+      .lsn(commit_lsn)
+      .hint(renamed ? "ALTER TABLE " + state.name.quoted() +
+                          " on the target to the new name, then run the same command again."
+                    : "Create it on the target as it is on the source, or start anew with `pgbaton clone --restart`.");
+}
+
+// REPLICA IDENTITY FULL flags every column; the target's own key, if it has one, finds the row faster and is guarded.
+std::vector<std::string> key_columns(const SourceRelation& relation, const catalog::Table& table) {
+  std::vector<std::string> key;
+  if (relation.replica_identity == 'f') {
+    for (const auto& candidate : table.unique_keys) {
+      const bool all_sent = std::all_of(candidate.begin(), candidate.end(), [&](const std::string& name) {
+        return std::any_of(relation.columns.begin(), relation.columns.end(),
+                           [&](const SourceColumn& c) { return c.name == name; });
+      });
+      if (all_sent) return candidate;
+    }
+    return {};
+  }
+  for (const auto& column : relation.columns) {
+    if (column.is_key) key.push_back(column.name);
+  }
+  return key;
+}
+
+bool same_set(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  return std::set<std::string>(a.begin(), a.end()) == std::set<std::string>(b.begin(), b.end());
+}
+
+}  // namespace
+
+std::shared_ptr<const apply::TargetTable> resolve_table(pg::Control& target, const SourceRelation& relation,
+                                                        const state::TableState& state, const TypeNames& types,
+                                                        Lsn commit_lsn) {
+  const catalog::Table table = find_target(target, relation, state, commit_lsn);
+  require_fit(relation, table, load_types(target, table.oid), types, commit_lsn);
+
+  auto resolved = std::make_shared<apply::TargetTable>();
+  resolved->source_oid = relation.oid;
+  resolved->name = table.name;
+  resolved->quoted = table.name.quoted();
+  resolved->old_rows_are_full = relation.replica_identity == 'f';
+  const auto key = key_columns(relation, table);
+  for (const auto& sent : relation.columns) {
+    const auto& column = *table.find_column(sent.name);
+    apply::TargetColumn to;
+    to.name = column.name;
+    to.quoted = quote_identifier(column.name);
+    to.cast_type = column.cast_type;
+    to.type_is_array = column.type_is_array;
+    to.type_is_integer = column.type_is_integer;
+    to.has_equality = column.has_equality;
+    to.identity_always = column.identity == 'a';
+    to.is_key = std::find(key.begin(), key.end(), column.name) != key.end();
+    if (to.is_key) resolved->key.push_back(resolved->columns.size());
+    resolved->columns.push_back(std::move(to));
+  }
+  resolved->key_is_arbiter =
+      !key.empty() && std::any_of(table.unique_keys.begin(), table.unique_keys.end(),
+                                  [&](const auto& candidate) { return same_set(candidate, key); });
+  if (state.guard == state::GuardKind::column && !key.empty() && !table.has_guard_column) {
+    throw Error(ErrorKind::rejected, "the guard column is missing on the target")
+        .side(Side::target)
+        .table(resolved->quoted)
+        .lsn(commit_lsn)
+        .hint("Somebody dropped it. Start anew with `pgbaton clone --restart`.");
+  }
+  resolved->guard = table.has_guard_column && !key.empty() ? apply::GuardMode::column : apply::GuardMode::none;
+  return resolved;
+}
+
+}  // namespace pgbaton::stream

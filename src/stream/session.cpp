@@ -1,0 +1,192 @@
+#include "session.hpp"
+
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/catalog/server.hpp>
+#include <pgbaton/source/slot.hpp>
+#include <pgbaton/source/walsender.hpp>
+
+namespace pgbaton::stream {
+namespace {
+
+// A chunk is handed on at this size, or when nothing more is there to read: large enough that the queue's lock is not
+// taken per transaction, small enough that the applier starts early.
+constexpr std::size_t kChunkBytes = 256 * 1024;
+// The shares of --memory: half waits in the queue, a quarter is the window being written; the rest is for the
+// statements made from it and the receiver's own chunk.
+constexpr std::uint64_t kQueueShare = 2, kWindowShare = 4;
+constexpr Milliseconds kHousekeeping{1000};
+constexpr Milliseconds kIdleWait{100};
+
+std::vector<std::string> publications(const state::Replica& replica) {
+  std::vector<std::string> names{replica.publication};
+  if (!replica.publication_inserts.empty()) names.push_back(replica.publication_inserts);
+  return names;
+}
+
+}  // namespace
+
+Session::Session(SessionContext context) : context_(context), queue_(context.options.memory_bytes / kQueueShare) {
+  const auto& options = context_.options;
+  state::Store store(context_.lease.connection());
+  start_lsn_ = store.load_progress(context_.replica).applied_lsn;
+  tables_ = store.load_tables(context_.replica);
+  if (const auto* until = std::get_if<UntilApplied>(&context_.until)) until_applied_ = until->lsn;
+  if (const auto* until = std::get_if<UntilEndLsn>(&context_.until)) until_end_ = until->lsn;
+
+  source_ = pg::open_control(options.source, "status");
+  source::require_history(*source_, {context_.replica.slot, context_.replica.source_database,
+                                     context_.replica.source_system_id, context_.replica.source_timeline, start_lsn_});
+  ready_lsn_ = catalog::current_flush_lsn(*source_);
+  relations_connection_ = pg::open_control(options.target, "relations");
+  relations_ = std::make_unique<RelationMap>(*relations_connection_, tables_);
+  assembler_ = std::make_unique<Assembler>(*relations_, start_lsn_, until_end_);
+
+  apply::ApplierOptions apply_options;
+  apply_options.replica = context_.replica.name;
+  apply_options.generation = context_.replica.generation;
+  apply_options.epoch = context_.replica.epoch;
+  apply_options.replica_role = context_.replica.replica_role;
+  apply_options.strategy = options.change_by_change ? apply::Strategy::change_by_change : apply::Strategy::batch;
+  applier_ = std::make_unique<apply::Applier>(pg::Connection::open(options.target, "apply"), apply_options);
+  reader_ = source::open_walsender(options.source, {context_.replica.slot, publications(context_.replica), start_lsn_});
+
+  ApplyLoopOptions loop_options;
+  loop_options.window_changes = options.window_changes;
+  loop_options.window_bytes = options.memory_bytes / kWindowShare;
+  loop_options.window_age = options.window_age;
+  loop_options.applied_lsn = start_lsn_;
+  loop_options.until_lsn = until_applied_;
+  loop_ = std::make_unique<ApplyLoop>(queue_, *applier_, *reader_, context_.gate, context_.positions, loop_options);
+  context_.positions.applied = start_lsn_.value;
+}
+
+Session::~Session() = default;
+
+Ended Session::run(const std::stop_token& stop) {
+  log::info("streaming from slot {} at {}", quote_identifier(context_.replica.slot), to_string(start_lsn_));
+  // Declared before the threads, so that it outlives them.
+  std::exception_ptr failure;
+  {
+    std::jthread applier([this] {
+      try {
+        loop_->run();
+      } catch (...) {
+        queue_.close(std::current_exception());
+      }
+    });
+    std::jthread housekeeper([this](const std::stop_token& done) { keep_house(done); });
+    try {
+      receive(stop);
+      queue_.close();
+    } catch (...) {
+      failure = std::current_exception();
+      queue_.close(failure);
+    }
+    applier.join();
+    housekeeper.request_stop();
+  }
+  if (!failure) failure = queue_.error();
+  if (failure) std::rethrow_exception(failure);
+
+  state::Store store(context_.lease.connection());
+  housekeeping_round(store);
+  for (const auto id : stop_requests_) store.complete_request(id, R"({"stopped": true})");
+  const Lsn applied_lsn{context_.positions.applied};
+  const bool reached = until_applied_ ? applied_lsn >= until_applied_ : until_end_ && assembler_->finished();
+  log::info("stream ended at {}", to_string(applied_lsn));
+  return reached ? Ended::reached : Ended::stopped;
+}
+
+// Whether somebody waits for a position that the source may not report by itself soon.
+bool Session::wants_position() const {
+  const Lsn received_lsn{context_.positions.received};
+  return (until_applied_ && received_lsn < until_applied_) || (until_end_ && received_lsn < until_end_) ||
+         context_.gate.wanted().has_value();
+}
+
+void Session::receive(const std::stop_token& stop) {
+  bool busy = false;
+  auto next_position_request = Clock::now();
+  while (!stop.stop_requested() && !stop_requested_ && !loop_->done()) {
+    if (queue_.closed()) return;
+    const auto event = reader_->next(Deadline::after(busy ? Milliseconds(0) : kIdleWait));
+    if (const auto* frame = std::get_if<source::Frame>(&event)) {
+      busy = true;
+      assembler_->on_frame(*frame);
+      if (assembler_->chunk().bytes() >= kChunkBytes && !push(stop)) return;
+    } else if (const auto* position = std::get_if<source::Position>(&event)) {
+      assembler_->on_position(position->lsn);
+    } else if (std::holds_alternative<source::Stopped>(event)) {
+      return;
+    } else {
+      busy = false;
+      if (!assembler_->chunk().empty() && !push(stop)) return;
+      // Also unasked once a second: the lag of a quiet table must go to 0 while other databases write WAL.
+      if (Clock::now() >= next_position_request) {
+        reader_->request_position();
+        next_position_request = Clock::now() + (wants_position() ? kIdleWait : kHousekeeping);
+      }
+    }
+    context_.positions.received = assembler_->received_lsn().value;
+    if (assembler_->finished()) {
+      push(stop);
+      return;
+    }
+  }
+}
+
+// False when the queue was closed or a stop came; what is in the chunk then is not lost: it is not confirmed either.
+bool Session::push(const std::stop_token& stop) {
+  Chunk chunk = assembler_->take();
+  const std::size_t bytes = chunk.bytes();
+  while (!queue_.push_for(chunk, bytes, kIdleWait)) {
+    if (queue_.closed() || stop.stop_requested() || stop_requested_ || loop_->done()) return false;
+    reader_->keep_alive();
+  }
+  return true;
+}
+
+void Session::keep_house(const std::stop_token& done) {
+  try {
+    state::Store store(context_.lease.connection());
+    while (!done.stop_requested()) {
+      housekeeping_round(store);
+      sleep_for(kHousekeeping, done);
+    }
+  } catch (...) {
+    queue_.close(std::current_exception());
+  }
+}
+
+void Session::housekeeping_round(state::Store& store) {
+  context_.lease.check();
+  context_.positions.source_flush = catalog::current_flush_lsn(*source_).value;
+  store.report_positions(context_.replica, Lsn{context_.positions.received}, reader_->confirmed_lsn());
+  for (const auto& request : store.take_requests(context_.replica)) {
+    if (request.kind == "stop") {
+      stop_requests_.push_back(request.id);
+      stop_requested_ = true;
+    } else {
+      store.complete_request(request.id, R"({"error": "this version does not know the request"})");
+    }
+  }
+  mark_ready_if_due(store);
+}
+
+// Ready, the third and last condition: the stream has durably reached the position that was observed after the copy was
+// complete and valid. Sticky for the generation.
+void Session::mark_ready_if_due(state::Store& store) {
+  if (context_.replica.phase != state::Phase::streaming) return;
+  if (Lsn{context_.positions.applied} < ready_lsn_) return;
+  for (const auto& table : tables_) {
+    if (Lsn{context_.positions.applied} < table.boundary) return;
+  }
+  store.store_phase(context_.replica, state::Phase::ready);
+  context_.replica.phase = state::Phase::ready;
+  store.add_event(context_.replica.name, "ready",
+                  R"({"applied_lsn": ")" + to_string(Lsn{context_.positions.applied}) + "\"}");
+  log::info("ready: the target has everything up to {}", to_string(Lsn{context_.positions.applied}));
+}
+
+}  // namespace pgbaton::stream

@@ -1,0 +1,59 @@
+// One connected life of a stream: from reading progress to a lost connection, a stop or the end asked for.
+//
+//   receiver (the calling thread)   reader → assembler → queue
+//   applier (own thread)            queue → target transaction → confirm            apply_loop.hpp
+//   housekeeper (own thread)        lease, positions for `status`, requests, readiness; every second
+//
+// The housekeeper has the lease's connection and the source's control connection for itself while the session runs.
+// Whichever thread fails closes the queue with its error; the other two meet it there.
+#pragma once
+#include <pgbaton/stream/stream.hpp>
+
+#include <thread>
+
+#include "apply_loop.hpp"
+#include "assembler.hpp"
+
+namespace pgbaton::stream {
+
+struct SessionContext {
+  const StreamOptions& options;
+  state::Replica& replica;
+  state::Lease& lease;
+  const Until& until;
+  Gate& gate;
+  Positions& positions;
+};
+
+class Session {
+ public:
+  // Connects and compares slot and history with the replica (source::require_history) before anything is read.
+  explicit Session(SessionContext context);
+  ~Session();
+  Ended run(const std::stop_token& stop);
+
+ private:
+  bool wants_position() const;
+  void receive(const std::stop_token& stop);
+  bool push(const std::stop_token& stop);
+  void keep_house(const std::stop_token& done);
+  void housekeeping_round(state::Store& store);
+  void mark_ready_if_due(state::Store& store);
+
+  SessionContext context_;
+  std::unique_ptr<pg::Control> source_, relations_connection_;
+  std::vector<state::TableState> tables_;
+  Lsn start_lsn_;
+  Lsn until_applied_, until_end_;
+  Lsn ready_lsn_;  // position observed after the copy was complete; reached: ready
+  std::unique_ptr<source::ChangeReader> reader_;
+  std::unique_ptr<RelationMap> relations_;
+  std::unique_ptr<Assembler> assembler_;
+  BoundedQueue<Chunk> queue_;
+  std::unique_ptr<apply::Applier> applier_;
+  std::unique_ptr<ApplyLoop> loop_;
+  std::atomic<bool> stop_requested_{false};  // by a row in pgbaton.request
+  std::vector<std::int64_t> stop_requests_;
+};
+
+}  // namespace pgbaton::stream

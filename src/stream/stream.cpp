@@ -1,0 +1,109 @@
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/stream/stream.hpp>
+
+#include <chrono>
+
+#include "session.hpp"
+
+namespace pgbaton::stream {
+namespace {
+
+constexpr std::chrono::seconds kSolidSession{30};
+
+double seconds_since(std::int64_t pg_timestamp_us) {
+  using namespace std::chrono;
+  constexpr sys_days kPostgresEpoch = year{2000} / January / 1;
+  const auto then = kPostgresEpoch + microseconds(pg_timestamp_us);
+  return std::max(0.0, duration<double>(system_clock::now() - then).count());
+}
+
+}  // namespace
+
+struct Stream::Impl {
+  StreamOptions options;
+  state::Replica replica;
+  state::Lease& lease;
+  std::shared_ptr<Gate> gate = std::make_shared<Gate>();
+  Positions positions;
+
+  Ended run_sessions(const Until& until, const std::stop_token& stop);
+  // Waits before the next try; throws when the time to give up has come.
+  void wait_to_reconnect(const Error& error, Clock::time_point last_good, Milliseconds pause,
+                         const std::stop_token& stop);
+};
+
+Stream::Stream(StreamOptions options, state::Replica replica, state::Lease& lease)
+    : impl_(new Impl{std::move(options), std::move(replica), lease, std::make_shared<Gate>(), {}}) {}
+Stream::~Stream() = default;
+
+Ended Stream::run(const Until& until, const std::stop_token& stop) {
+  return impl_->run_sessions(until, stop);
+}
+
+Ended Stream::Impl::run_sessions(const Until& until, const std::stop_token& stop) {
+  Backoff backoff;
+  auto last_good = Clock::now();
+  bool renew_lease = false;
+  while (!stop.stop_requested()) {
+    const std::uint64_t applied_before = positions.applied;
+    const auto started = Clock::now();
+    try {
+      if (renew_lease) lease.renew();
+      Session session({options, replica, lease, until, *gate, positions});
+      return session.run(stop);
+    } catch (Error& error) {
+      if (error.action() != Action::retry) throw;
+      // A session that connects and fails at once, again and again, is no contact worth the name.
+      if (positions.applied > applied_before || Clock::now() - started > kSolidSession) {
+        backoff.reset();
+        last_good = Clock::now();
+      }
+      renew_lease = true;
+      ++positions.reconnects;
+      wait_to_reconnect(error, last_good, backoff.next(), stop);
+    }
+  }
+  return Ended::stopped;
+}
+
+void Stream::Impl::wait_to_reconnect(const Error& error, Clock::time_point last_good, Milliseconds pause,
+                                     const std::stop_token& stop) {
+  const auto without = std::chrono::duration_cast<Milliseconds>(Clock::now() - last_good);
+  if (options.give_up_after && without >= *options.give_up_after) {
+    throw Error(ErrorKind::timed_out,
+                "no connection for " + format_duration(without) + "; last error: " + error.describe())
+        .side(error.side())
+        .sqlstate(error.sqlstate())
+        .hint("Nothing is lost: run the same command again when the server is back.");
+  }
+  log::warning("connection lost ({}), for {} now; trying again in {}", error.describe(), format_duration(without),
+               format_duration(pause));
+  sleep_for(pause, stop);
+}
+
+std::future<Cut> Stream::cut(Lsn cut_lsn) {
+  return impl_->gate->ask(cut_lsn);
+}
+
+Lsn Stream::durable_end_lsn() const noexcept {
+  return Lsn{impl_->positions.applied};
+}
+
+StreamStatus Stream::status() const {
+  const auto& positions = impl_->positions;
+  StreamStatus status;
+  status.received_lsn = Lsn{positions.received};
+  status.applied_lsn = Lsn{positions.applied};
+  status.confirmed_lsn = status.applied_lsn;
+  status.source_flush_lsn = Lsn{positions.source_flush};
+  status.transactions = positions.transactions;
+  status.changes = positions.changes;
+  status.reconnects = positions.reconnects;
+  if (status.applied_lsn < status.source_flush_lsn && positions.last_commit_time != 0) {
+    status.lag_seconds = seconds_since(positions.last_commit_time);
+  }
+  return status;
+}
+
+}  // namespace pgbaton::stream
