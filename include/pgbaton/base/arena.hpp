@@ -1,12 +1,14 @@
 // Memory that is given out in order and freed all at once, with stable addresses: the bytes of one transaction part.
 // Not thread-safe; moves with its owner (views into it stay valid across a move).
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace pgbaton {
@@ -14,8 +16,21 @@ namespace pgbaton {
 class Arena {
  public:
   Arena() = default;
-  Arena(Arena&&) noexcept = default;
-  Arena& operator=(Arena&&) noexcept = default;
+  Arena(Arena&& other) noexcept
+      : blocks_(std::move(other.blocks_)),
+        size_(std::exchange(other.size_, 0)),
+        used_(std::exchange(other.used_, 0)),
+        total_(std::exchange(other.total_, 0)) {
+    other.blocks_.clear();
+  }
+  Arena& operator=(Arena&& other) noexcept {
+    Arena taken(std::move(other));
+    blocks_.swap(taken.blocks_);
+    std::swap(size_, taken.size_);
+    std::swap(used_, taken.used_);
+    std::swap(total_, taken.total_);
+    return *this;
+  }
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 

@@ -1,7 +1,7 @@
 // Named failpoints. In a build with -DPGBATON_FAILPOINTS=ON the environment variable PGBATON_FAILPOINTS holds
-// "name=action[,name=action…]", an action being kill (SIGKILL to ourselves), error (throws Error(failed), action retry),
-// stop (throws Error(failed), action stop) or sleep:MILLISECONDS, each with an optional "@N": only the N-th time.
-// In other builds the macro is empty.
+// "name=action[,name=action…]", an action being kill (SIGKILL to ourselves), error (throws Error(failed), action
+// retry), stop (throws Error(failed), action stop) or sleep:MILLISECONDS, each with an optional "@N": only the N-th
+// time. In other builds the macro is empty.
 #pragma once
 
 namespace pgbaton {

@@ -19,7 +19,8 @@ struct QualifiedName {
   std::string quoted() const { return quote_identifier(schema) + "." + quote_identifier(name); }
 };
 
-// "schema.table" or "table" (schema public) by SQL identifier rules: unquoted parts fold to lower case. Throws Error(usage).
+// "schema.table" or "table" (schema public) by SQL identifier rules: unquoted parts fold to lower case. Throws
+// Error(usage).
 QualifiedName parse_qualified_name(std::string_view text);
 
 // The schema that holds pgbaton's state on the target; never dumped, published or copied.
@@ -30,8 +31,8 @@ inline constexpr std::string_view kGuardColumn = "_pgbaton_lsn";
 // Names derived from a replica's --name ([a-z0-9_]{1,30}, without "__"). No name and "default" are the same replica.
 struct ReplicaNames {
   explicit ReplicaNames(std::string_view name);  // throws Error(usage)
-  std::string name;                 // as given, or "default" when none was
-  std::string base;                 // "pgbaton" for the default replica, else "pgbaton_<name>": slot and first publication
+  std::string name;                              // as given, or "default" when none was
+  std::string base;  // "pgbaton" for the default replica, else "pgbaton_<name>": slot and first publication
   std::string publication_inserts;  // <base>__ins: tables without usable identity
   std::string temporary_slot(int n) const { return base + "__tmp_" + std::to_string(n); }
 };

@@ -1,5 +1,7 @@
-// Time: deadlines are steady-clock points, durations are chrono, user input is "500ms|120s|5m|2h", a bare number seconds.
+// Time: deadlines are steady-clock points, durations are chrono, user input is "500ms|120s|5m|2h", a bare number
+// seconds.
 #pragma once
+#include <algorithm>
 #include <chrono>
 #include <stop_token>
 #include <string>
@@ -12,7 +14,11 @@ using Milliseconds = std::chrono::milliseconds;
 
 class Deadline {
  public:
-  static Deadline after(Milliseconds duration) { return Deadline(Clock::now() + duration); }
+  // A duration beyond the clock's range (about 290 years) is "never".
+  static Deadline after(Milliseconds duration) {
+    if (duration > std::chrono::hours(24 * 366 * 100)) return never();
+    return Deadline(Clock::now() + duration);
+  }
   static Deadline never() { return Deadline(Clock::time_point::max()); }
 
   bool passed() const { return at_ != Clock::time_point::max() && Clock::now() >= at_; }

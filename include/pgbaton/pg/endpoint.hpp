@@ -37,6 +37,7 @@ ChildConnection child_connection(const Endpoint& endpoint, std::string_view role
 // a filtered copy), synchronous_commit on, read committed, read-write. Split in two because GUCs newer than the server
 // must not be named in the start-up packet.
 std::string pinned_startup_options();
-std::vector<std::string> pinned_statements(int server_version_num);  // idle_session_timeout (14), transaction_timeout (17)
+std::vector<std::string> pinned_statements(
+    int server_version_num);  // idle_session_timeout (14), transaction_timeout (17)
 
 }  // namespace pgbaton::pg

@@ -1,12 +1,15 @@
 // Statements sent without waiting, results read in order (libpq pipeline mode). COPY is not possible inside.
 //
-// send() queues and flushes as far as the socket takes; run() syncs, reads every result and hands each to the checker
-// of its statement. The first failed statement aborts the rest up to the sync (the server skips them): run() then throws
-// its error after draining, with the statement's `tag` reachable in failed_tag(). The destructor leaves pipeline mode.
+// send() queues; when much is queued it writes and takes the results that are there, so that neither side blocks the
+// other. run() syncs and reads the rest. Each result is handed to the checker of its statement, in order, by send() or
+// run(); nothing but run() throws a failure. The first failed statement aborts the rest up to the sync (the server
+// skips them): run() then throws its error after draining, with the statement's `tag` reachable in failed_tag(). The
+// destructor leaves pipeline mode.
 #pragma once
 #include <pgbaton/pg/connection.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <vector>
 
@@ -34,9 +37,23 @@ class Pipeline {
     Check check;
     std::uint64_t tag;
   };
-  void flush_some();
+  void fill(std::span<const Parameter> parameters);
+  void sent(int outcome, std::size_t bytes, Entry entry);
+  bool flush_some();
+  void consume();
+  bool take_results();
+  void take(const Result& result);
+  void drain(bool checking);
+
   Connection& connection_;
-  std::vector<Entry> pending_;
+  std::vector<Entry> pending_;  // sent since the last run(), in order
+  std::size_t answered_ = 0;    // how many of them have their result
+  bool between_ = false;        // libpq's NULL behind a statement's result has been read
+  bool checking_ = true;        // false while a destructor drains
+  std::size_t unflushed_ = 0;   // bytes handed to libpq since the last flush
+  std::string scratch_;         // the parameters of one statement, each with a zero byte behind it
+  std::vector<const char*> values_;
+  std::exception_ptr failure_;  // the first failure, held until the pipeline is drained
   std::uint64_t failed_tag_ = 0;
 };
 

@@ -1,0 +1,215 @@
+#include <fmt/format.h>
+#include <libpq-fe.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <pgbaton/pg/connection.hpp>
+#include <pgbaton/pg/endpoint.hpp>
+#include <set>
+
+#include "conninfo.hpp"
+
+namespace pgbaton::pg {
+namespace {
+
+using Options = std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)>;
+
+bool is_secret(std::string_view keyword) {
+  return keyword == "password" || keyword == "sslpassword";
+}
+
+// The rule by which PQconnectdb tells a connection string from a bare database name.
+bool is_conninfo(std::string_view text) {
+  return text.starts_with("postgresql://") || text.starts_with("postgres://") || text.find('=') != text.npos;
+}
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == text.npos;
+}
+
+ConninfoItems to_items(const PQconninfoOption* options) {
+  ConninfoItems items;
+  for (; options != nullptr && options->keyword != nullptr; ++options) {
+    if (options->val != nullptr && *options->val != '\0') items.emplace_back(options->keyword, options->val);
+  }
+  return items;
+}
+
+// libpq quotes pieces of the string in its complaint; a piece may be a password (or the rest of one after a space).
+std::string without_quoted_parts(std::string_view message) {
+  std::string text;
+  bool inside = false;
+  for (const char c : message) {
+    if (c == '"') {
+      inside = !inside;
+      text += inside ? "\"..." : "\"";
+    } else if (!inside && c != '\n') {
+      text += c;
+    }
+  }
+  return text;
+}
+
+std::string quoted_value(std::string_view value) {
+  std::string text = "'";
+  for (const char c : value) {
+    if (c == '\'' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text + "'";
+}
+
+// Everything that pgbaton relies on, whatever the defaults of role, database or postgresql.conf are. All of them may be
+// set by any role on every major from 12 to 18.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kPinned{{
+    // One text form of each value on both sides.
+    {"datestyle", "ISO"},
+    {"intervalstyle", "postgres"},
+    {"extra_float_digits", "3"},
+    {"bytea_output", "hex"},
+    {"timezone", "UTC"},
+    {"lc_monetary", "C"},
+    {"xmloption", "content"},
+    {"array_nulls", "on"},
+    {"standard_conforming_strings", "on"},
+    // No object is found by accident, and no user's function in place of a system's.
+    {"search_path", ""},
+    // A long copy or a long wait is not an error.
+    {"statement_timeout", "0"},
+    {"lock_timeout", "0"},
+    {"idle_in_transaction_session_timeout", "0"},
+    // An error rather than a silently filtered copy.
+    {"row_security", "off"},
+    // What is acknowledged must be durable (G3).
+    {"synchronous_commit", "on"},
+    {"default_transaction_isolation", "read committed"},
+    {"default_transaction_read_only", "off"},
+    {"default_transaction_deferrable", "off"},
+    // Compilation costs more than our short statements take.
+    {"jit", "off"},
+}};
+
+}  // namespace
+
+ConninfoItems parse_conninfo(std::string_view conninfo, Side side) {
+  if (is_blank(conninfo)) return {};
+  if (!is_conninfo(conninfo)) return {{"dbname", std::string(conninfo)}};
+  char* message = nullptr;
+  const Options options(PQconninfoParse(std::string(conninfo).c_str(), &message), &PQconninfoFree);
+  const std::unique_ptr<char, decltype(&PQfreemem)> owned(message, &PQfreemem);
+  if (options) return to_items(options.get());
+  throw Error(ErrorKind::usage, fmt::format("the connection string of the {} cannot be read: {}", to_string(side),
+                                            without_quoted_parts(message == nullptr ? "out of memory" : message)))
+      .side(side)
+      .hint("Give keyword=value pairs, with values that hold spaces in single quotes, or a postgresql:// URI.");
+}
+
+std::string build_conninfo(const ConninfoItems& items) {
+  std::string text;
+  for (const auto& [keyword, value] : items) {
+    if (!text.empty()) text += ' ';
+    text += keyword + "=" + quoted_value(value);
+  }
+  return text;
+}
+
+std::string redact(std::string_view conninfo) try {
+  auto items = parse_conninfo(conninfo, Side::local);
+  std::erase_if(items, [](const auto& item) { return is_secret(item.first); });
+  return build_conninfo(items);
+} catch (const Error&) {
+  return "(a connection string that cannot be read)";
+}
+
+std::string find_item(const ConninfoItems& items, std::string_view keyword) {
+  const auto found = std::ranges::find_if(items, [&](const auto& item) { return item.first == keyword; });
+  return found == items.end() ? std::string() : found->second;
+}
+
+// libpq merges services and environment only while it makes a connection object. An sslmode that does not exist ends
+// that attempt after the merge and before any network is touched.
+ConninfoItems effective_items(const std::string& conninfo) {
+  const std::array<const char*, 3> keywords{"dbname", "sslmode", nullptr};
+  const std::array<const char*, 3> values{conninfo.c_str(), "none-merge-only", nullptr};
+  const std::unique_ptr<PGconn, FinishConnection> probe(PQconnectStartParams(keywords.data(), values.data(), 1));
+  if (!probe) throw Error(ErrorKind::failed, "out of memory");
+  const Options options(PQconninfo(probe.get()), &PQconninfoFree);
+  auto items = to_items(options.get());
+  std::erase_if(items, [](const auto& item) { return item.first == "sslmode"; });
+  return items.empty() ? parse_conninfo(conninfo, Side::local) : items;
+}
+
+std::string application_name(const Endpoint& endpoint, std::string_view role) {
+  return fmt::format("pgbaton/{}/{}", endpoint.replica_name, role);
+}
+
+ConninfoItems session_items(const Endpoint& endpoint, std::string_view role, const ConninfoItems& effective) {
+  ConninfoItems items{{"application_name", application_name(endpoint, role)},
+                      {"client_encoding", endpoint.client_encoding}};
+  const auto users_options = find_item(effective, "options");
+  // A later -c wins over an earlier one: the user's options stay, ours are in force.
+  items.emplace_back("options", users_options + (users_options.empty() ? "" : " ") + pinned_startup_options());
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kUnlessGiven{{
+      {"connect_timeout", "10"},
+      // A dead peer is noticed after 30 + 3 * 10 s, and unacknowledged data after 60 s, instead of hours.
+      {"keepalives", "1"},
+      {"keepalives_idle", "30"},
+      {"keepalives_interval", "10"},
+      {"keepalives_count", "3"},
+      {"tcp_user_timeout", "60000"},
+  }};
+  for (const auto& [keyword, value] : kUnlessGiven) {
+    if (find_item(effective, keyword).empty()) items.emplace_back(keyword, value);
+  }
+  return items;
+}
+
+ChildConnection child_connection(const Endpoint& endpoint, std::string_view role) {
+  auto items = parse_conninfo(endpoint.conninfo, endpoint.side);
+  const auto effective = effective_items(endpoint.conninfo);
+  ChildConnection child;
+  if (const auto password = find_item(items, "password"); !password.empty()) {
+    child.environment.emplace_back("PGPASSWORD", password);
+  }
+  child.environment.emplace_back("PGAPPNAME", application_name(endpoint, role));
+  // An options item, also one that a service file brings, would win over PGOPTIONS.
+  const bool options_given = !find_item(items, "options").empty() || !find_item(items, "service").empty() ||
+                             std::getenv("PGSERVICE") != nullptr;
+  std::erase_if(items, [](const auto& item) {
+    return is_secret(item.first) || item.first == "application_name" || item.first == "options" ||
+           item.first == "client_encoding";
+  });
+  for (auto& [keyword, value] : session_items(endpoint, role, effective)) {
+    if (keyword == "application_name" || keyword == "client_encoding") continue;
+    if (keyword == "options" && !options_given) {
+      child.environment.emplace_back("PGOPTIONS", value);
+    } else {
+      items.emplace_back(keyword, value);
+    }
+  }
+  child.conninfo = build_conninfo(items);
+  return child;
+}
+
+std::string pinned_startup_options() {
+  std::string options;
+  for (const auto& [name, value] : kPinned) {
+    if (!options.empty()) options += ' ';
+    options += fmt::format("-c {}=", name);
+    for (const char c : value) {
+      if (c == ' ' || c == '\\') options += '\\';  // the server splits at blanks
+      options += c;
+    }
+  }
+  return options;
+}
+
+std::vector<std::string> pinned_statements(int server_version_num) {
+  std::vector<std::string> statements;
+  if (server_version_num >= 140000) statements.emplace_back("SET idle_session_timeout = 0");
+  if (server_version_num >= 170000) statements.emplace_back("SET transaction_timeout = 0");
+  return statements;
+}
+
+}  // namespace pgbaton::pg
