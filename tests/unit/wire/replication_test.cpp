@@ -1,0 +1,124 @@
+// The frames around pgoutput: golden layouts from the documentation, damage, and the status update.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/wire/replication.hpp>
+
+#include <memory>
+
+#include "golden.hpp"
+
+namespace pgbaton::wire::test {
+
+namespace {
+
+using testing::HasSubstr;
+
+std::string error_of(std::span<const std::byte> frame) {
+  const auto exact = std::make_unique<std::byte[]>(frame.size());
+  std::copy(frame.begin(), frame.end(), exact.get());
+  try {
+    static_cast<void>(decode_frame({exact.get(), frame.size()}));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.action(), Action::bug);
+    EXPECT_FALSE(error.hint().empty());
+    return error.message();
+  }
+  return "decoded";
+}
+
+TEST(ReplicationFrame, xlog_data) {
+  const Bytes bytes = from_hex(
+      "77"
+      "00000016b374d848"
+      "00000016b374d900"
+      "0002b582c4781000"
+      "4142");
+  const auto frame = std::get<XLogData>(decode_frame(bytes));
+  EXPECT_EQ(frame.start_lsn, Lsn{0x16B374D848});
+  EXPECT_EQ(frame.wal_end_lsn, Lsn{0x16B374D900});
+  EXPECT_EQ(frame.send_time, 0x0002B582C4781000);
+  EXPECT_EQ(frame.body.data(), bytes.data() + 25);
+  EXPECT_EQ(frame.body.size(), 2U);
+}
+
+TEST(ReplicationFrame, keepalive) {
+  const auto frame =
+      std::get<Keepalive>(decode_frame(from_hex("6b"
+                                                "00000016b374d900"
+                                                "0002b582c4781000"
+                                                "01")));
+  EXPECT_EQ(frame.wal_end_lsn, Lsn{0x16B374D900});
+  EXPECT_EQ(frame.send_time, 0x0002B582C4781000);
+  EXPECT_TRUE(frame.reply_requested);
+  EXPECT_FALSE(std::get<Keepalive>(decode_frame(Build('k').u64(1).u64(2).u8(0))).reply_requested);
+}
+
+TEST(ReplicationFrame, keepalive_is_strict) {
+  EXPECT_THAT(
+      error_of(Build('k').u64(1).u64(2).u8(2)),
+      HasSubstr("replication frame 'k' (Primary Keepalive), offset 17 of 18 bytes: expected the request for a reply"));
+  EXPECT_THAT(error_of(Build('k').u64(1).u64(2).u8(0).u8(0)), HasSubstr("offset 18 of 19 bytes: expected the end"));
+}
+
+TEST(ReplicationFrame, other_types_are_named) {
+  EXPECT_THAT(error_of({}), HasSubstr("replication frame, offset 0 of 0 bytes: expected a message type"));
+  EXPECT_THAT(error_of(Build('z').u64(1)),
+              HasSubstr("replication frame 'z', offset 0 of 9 bytes: expected a frame type: w or k"));
+  EXPECT_THAT(error_of(Build('\x07')), HasSubstr("replication frame 0x07"));
+}
+
+// The one length that a frame does not carry is that of XLogData's body: a cut inside the body is a valid frame, and
+// it is the message decoder that refuses the shorter body (DamagedMessage.no_prefix_decodes).
+TEST(ReplicationFrame, no_prefix_of_a_header_decodes) {
+  const Build keepalive = Build('k').u64(1).u64(2).u8(0), data = Build('w').u64(1).u64(2).u64(3).raw("body");
+  for (std::size_t size = 0; size < keepalive.bytes().size(); ++size) {
+    EXPECT_NE(error_of(std::span(keepalive.bytes()).first(size)), "decoded") << size;
+  }
+  for (std::size_t size = 0; size < 25; ++size) {
+    EXPECT_NE(error_of(std::span(data.bytes()).first(size)), "decoded") << size;
+  }
+  for (std::size_t size = 25; size <= data.bytes().size(); ++size) {
+    const auto frame = std::get<XLogData>(decode_frame(std::span(data.bytes()).first(size)));
+    EXPECT_EQ(frame.body.size(), size - 25);
+  }
+}
+
+TEST(ReplicationFrame, no_changed_byte_crashes) {
+  for (const Build& build : {Build('k').u64(1).u64(2).u8(0), Build('w').u64(1).u64(2).u64(3).raw("body")}) {
+    Bytes bytes = build.bytes();
+    for (std::byte& byte : bytes) {
+      const std::byte original = byte;
+      for (unsigned value = 0; value < 256; ++value) {
+        byte = static_cast<std::byte>(value);
+        static_cast<void>(error_of(bytes));
+      }
+      byte = original;
+    }
+  }
+}
+
+TEST(StatusUpdate, golden) {
+  const auto frame = encode_status(Lsn{0x16B374D900}, Lsn{0x16B374D848}, Lsn{0x16B374D849}, 0x0002B582C4781000, false);
+  EXPECT_EQ(Bytes(frame.begin(), frame.end()), from_hex("72"
+                                                        "00000016b374d900"
+                                                        "00000016b374d848"
+                                                        "00000016b374d849"
+                                                        "0002b582c4781000"
+                                                        "00"));
+  EXPECT_EQ(encode_status({}, {}, {}, 0, true).back(), std::byte{1});
+}
+
+TEST(StatusUpdate, extremes_keep_every_bit) {
+  const auto frame = encode_status(Lsn{~0ULL}, Lsn{0}, Lsn{0x0123456789ABCDEF}, -1, true);
+  EXPECT_EQ(Bytes(frame.begin(), frame.end()), from_hex("72"
+                                                        "ffffffffffffffff"
+                                                        "0000000000000000"
+                                                        "0123456789abcdef"
+                                                        "ffffffffffffffff"
+                                                        "01"));
+}
+
+}  // namespace
+
+}  // namespace pgbaton::wire::test
