@@ -69,6 +69,17 @@ std::string Describer::type_name(Oid oid) const {
   return oid < kFirstUserOid ? std::to_string(oid) : find(types_, oid);
 }
 
+// Binary arrays of a user's type carry its oid inside.
+std::string Describer::without_oids(std::string text) const {
+  for (const auto& [oid, name] : types_) {
+    const std::string digits = fmt::format("{:08x}", oid);
+    for (auto at = text.find(digits); at != std::string::npos; at = text.find(digits)) {
+      text.replace(at, digits.size(), "<" + name + ">");
+    }
+  }
+  return text;
+}
+
 std::string Describer::operator()(const Message& message) {
   return std::visit(*this, message);
 }
