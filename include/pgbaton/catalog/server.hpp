@@ -1,5 +1,7 @@
-// What a server is. Read only; never changes anything.
+// What a server is. Read only; never changes anything. `side` only says where in errors; no transaction may be open on
+// the connection.
 #pragma once
+#include <pgbaton/base/error.hpp>
 #include <pgbaton/base/lsn.hpp>
 #include <pgbaton/pg/control.hpp>
 
@@ -24,10 +26,10 @@ struct Server {
   int max_replication_slots = 0, max_wal_senders = 0, used_slots = 0, used_senders = 0;
 };
 
-Server load_server(pg::Control& connection);
+Server load_server(pg::Control& connection, Side side = Side::source);
 // pg_current_wal_flush_lsn(), or the replay position in recovery: the position to wait for (DESIGN 6).
-Lsn current_flush_lsn(pg::Control& connection);
-// Whether SET session_replication_role = replica works here (tried in a subtransaction and undone).
-bool may_set_replica_role(pg::Control& connection);
+Lsn current_flush_lsn(pg::Control& connection, Side side = Side::source);
+// Whether SET session_replication_role = replica works here (tried in a transaction and undone).
+bool may_set_replica_role(pg::Control& connection, Side side = Side::target);
 
 }  // namespace pgbaton::catalog

@@ -1,6 +1,8 @@
-// Tables as the catalogs describe them. Read only. All of a database in a few set-based queries, so that thousands of
-// tables cost no round trips of their own.
+// Tables as the catalogs describe them. Read only: all of a database in a few set-based queries, so that thousands of
+// tables cost no round trips of their own, and no query waits for a lock on a user table. `side` only says where in
+// errors; no transaction may be open on the connection.
 #pragma once
+#include <pgbaton/base/error.hpp>
 #include <pgbaton/base/name.hpp>
 #include <pgbaton/pg/control.hpp>
 
@@ -16,13 +18,13 @@ using Oid = std::uint32_t;
 
 struct Column {
   std::string name;
-  int number = 0;             // attnum
+  int number = 0;  // attnum
   Oid type_oid = 0;
-  QualifiedName type;         // the type's own schema and name (pg_type), for comparison across clusters
-  std::string cast_type;      // format_type(atttypid, -1): no modifier, so a cast never truncates; quoted, qualified
-  std::string full_type;      // format_type(atttypid, atttypmod): for people and ALTER TABLE
-  bool type_is_array = false; // unnest() of its array would flatten it
-  bool has_equality = true;   // false for json, point, xml …: compared as text
+  QualifiedName type;            // the type's own schema and name (pg_type), for comparison across clusters
+  std::string cast_type;         // format_type(atttypid, -1): no modifier, so a cast never truncates; quoted, qualified
+  std::string full_type;         // format_type(atttypid, atttypmod): for people and ALTER TABLE
+  bool type_is_array = false;    // unnest() of its array would flatten it
+  bool has_equality = true;      // false for json, point, xml …: compared as text
   bool type_is_integer = false;  // int2, int4, int8: keys sort by value
   bool not_null = false;
   bool has_default = false;
@@ -40,29 +42,31 @@ struct Table {
   Oid oid = 0;
   QualifiedName name;
   char kind = 'r';         // relkind: r, p
-  char persistence = 'p';  // p, u, t
+  char persistence = 'p';  // p, u
   char replica_identity = 'd';
   Identity identity = Identity::unusable;
-  std::string identity_reason;              // why it is unusable, for people
+  std::string identity_reason;                // why it is unusable, for people
   std::vector<std::string> identity_columns;  // in index order; empty for full
   // Column sets that a non-deferrable, non-partial, valid unique index on NOT NULL plain columns covers, primary key
   // first: what ON CONFLICT may name.
   std::vector<std::vector<std::string>> unique_keys;
   std::vector<Column> columns;  // live columns in attnum order, generated ones and the guard column included
+  Oid parent_oid = 0;           // direct partitioned parent, 0 for none
   Oid root_oid = 0;             // topmost partitioned ancestor, 0 for none (a root itself: 0)
   bool is_partition = false;
   bool has_children = false;     // plain inheritance
   bool row_type_in_use = false;  // its row type is a column somewhere, or it is a typed table: no guard column possible
   bool has_guard_column = false;
-  std::uint64_t bytes = 0;       // heap + TOAST
+  std::uint64_t bytes = 0;  // heap + TOAST
   std::uint64_t heap_blocks = 0;
-  double estimated_rows = -1;    // reltuples; -1 unknown
-  Oid owner_extension = 0;       // not 0: belongs to an extension
+  double estimated_rows = -1;  // reltuples; -1 unknown
+  Oid owner_extension = 0;     // not 0: belongs to an extension
 
   const Column* find_column(std::string_view column_name) const;
 };
 
-// --include-table and friends. Patterns are exact names by SQL identifier rules, with * and ? as wildcards.
+// --include-table and friends. Patterns are exact names by SQL identifier rules, with * and ? as wildcards outside of
+// double quotes: unquoted parts fold to lower case, a table without schema is one of schema public.
 struct TableFilter {
   std::vector<std::string> include_tables, exclude_tables, include_schemas, exclude_schemas, exclude_data;
   bool empty() const {
@@ -72,17 +76,23 @@ struct TableFilter {
 
 // Every permanent and unlogged user table and partitioned table, sorted by name; never system schemas, pgbaton's own,
 // or tables of an extension. `lookup_only`: just these oids.
-std::vector<Table> load_tables(pg::Control& connection, const std::vector<Oid>& lookup_only = {});
-std::optional<Table> load_table(pg::Control& connection, const QualifiedName& name);
-// Keeps what the filter wants. A pattern that matches nothing is Error(usage). Excluding a leaf or root is by name too;
-// a partitioned root stands for its leaves.
+std::vector<Table> load_tables(pg::Control& connection, const std::vector<Oid>& lookup_only = {},
+                               Side side = Side::source);
+std::optional<Table> load_table(pg::Control& connection, const QualifiedName& name, Side side = Side::source);
+// Keeps what the filter wants: with include patterns only what one of them (table or schema) matches, then without what
+// an exclude pattern matches. A pattern that matches nothing is Error(usage), also one of exclude_data, which excludes
+// nothing here. Excluding a leaf or root is by name too; a partitioned table stands for its partitions.
 std::vector<Table> apply_filter(std::vector<Table> tables, const TableFilter& filter);
+// Whether --exclude-data names the table, or a partitioned ancestor of it among `tables`: it is made, but stays empty.
+bool is_data_excluded(const Table& table, const std::vector<Table>& tables, const TableFilter& filter);
 
 struct Sequence {
   QualifiedName name;
   std::int64_t last_value = 0, increment = 1, minimum = 0, maximum = 0;
   bool is_called = false, cycles = false;
 };
-std::vector<Sequence> load_sequences(pg::Control& connection);
+// All but those of system schemas, pgbaton and extensions, by name. Values are read from the sequences themselves,
+// since pg_sequences hides a setval(…, false). Error(preflight) naming a sequence that the role may not read.
+std::vector<Sequence> load_sequences(pg::Control& connection, Side side = Side::source);
 
 }  // namespace pgbaton::catalog
