@@ -1,0 +1,147 @@
+#include "restore.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <pgbaton/base/log.hpp>
+
+#include "sql_script.hpp"
+
+namespace pgbaton::copy {
+namespace {
+
+// A table takes locks on itself, its row types, TOAST table and TOAST index until the transaction ends.
+constexpr long kLocksPerEntry = 4;
+
+bool exists_already(std::string_view sqlstate) {
+  constexpr std::array<std::string_view, 8> kDuplicates{"42P07", "42P06", "42710", "42723",
+                                                        "42701", "42712", "42P04", "42P03"};
+  return std::ranges::find(kDuplicates, sqlstate) != kDuplicates.end();
+}
+
+// What a person does about a statement of the dump that the target refuses.
+void advise(Error& error, const TocEntry& entry) {
+  const auto& sqlstate = error.sqlstate();
+  if (sqlstate == "42704" || sqlstate == "42501")
+    error.hint("Create the missing role or give the right on the target; --no-owner and --no-privileges do without.");
+  else if (sqlstate == "53200")
+    error.hint("Raise max_locks_per_transaction or the memory of the target.");
+  else if (entry.description == "EXTENSION")
+    error.hint("Install the extension's files on the target's machine, or create it there as a superuser.");
+  else if (error.hint().empty())
+    error.hint("Make the target accept this object, or exclude it, then run the same command again.");
+}
+
+std::string guard_columns_query(const std::vector<TocEntry>& entries) {
+  std::string names;
+  for (const auto& entry : entries)
+    if (entry.description == "TABLE" && !entry.left_out)
+      names += fmt::format("{}({},{})", names.empty() ? "" : ",", quote_literal(entry.table.schema),
+                           quote_literal(entry.table.name));
+  if (names.empty()) return {};
+  return fmt::format(
+      "select n.nspname, c.relname from (values {}) as x(s, t)"
+      " join pg_catalog.pg_namespace n on n.nspname = x.s"
+      " join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = x.t"
+      " join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attname = {} and a.atttypid = 'pg_lsn'::regtype"
+      " where not a.attisdropped and a.attinhcount = 0",
+      names, quote_literal(kGuardColumn));
+}
+
+// A source that is a target itself carries guard columns; they mean nothing here (cascade).
+void drop_copied_guards(pg::Connection& target, const std::vector<TocEntry>& entries) {
+  const auto query = guard_columns_query(entries);
+  if (query.empty()) return;
+  const auto rows = target.exec(query);
+  for (int i = 0; i < rows.rows(); ++i)
+    target.exec(fmt::format("ALTER TABLE {} DROP COLUMN {}", QualifiedName{rows.text(i, 0), rows.text(i, 1)}.quoted(),
+                            quote_identifier(kGuardColumn)));
+}
+
+// How many entries one transaction may create without filling the lock table that all sessions share.
+long entries_per_transaction(pg::Connection& target) {
+  const auto row = target.exec(
+      "select current_setting('max_locks_per_transaction')::bigint"
+      " * (current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint)");
+  return std::max(50L, std::atol(row.text(0, 0).c_str()) / 2 / kLocksPerEntry);
+}
+
+// A comment on something that only a superuser owns is not worth a failed clone.
+bool may_be_refused(const TocEntry& entry) {
+  return entry.description == "COMMENT" && (entry.tag.starts_with("EXTENSION ") || entry.tag == "SCHEMA public");
+}
+
+void run_refusable(pg::Connection& target, const TocEntry& entry, const std::stop_token& stop) {
+  target.exec("SAVEPOINT entry");
+  try {
+    run_entry(target, entry, stop);
+    target.exec("RELEASE SAVEPOINT entry");
+  } catch (const Error& error) {
+    if (error.sqlstate() != "42501") throw;
+    target.exec("ROLLBACK TO SAVEPOINT entry");
+    log::warning("the comment on {} was left out: {}", entry.tag, error.message());
+  }
+}
+
+}  // namespace
+
+std::string describe(const TocEntry& entry) {
+  return entry.schema == "-" ? fmt::format("{} {}", entry.description, entry.tag)
+                             : fmt::format("{} {}.{}", entry.description, entry.schema, entry.tag);
+}
+
+pg::Connection open_restore(const pg::Endpoint& target, std::string_view role) {
+  auto connection = pg::Connection::open(target, role);
+  connection.exec("SET check_function_bodies = off; SET client_min_messages = warning");
+  return connection;
+}
+
+void run_entry(pg::Connection& target, const TocEntry& entry, const std::stop_token& stop) {
+  if (first_statement(entry.sql).empty()) return;
+  try {
+    target.exec_until(entry.sql, Deadline::never(), stop);
+  } catch (Error& error) {
+    error.context("creating " + describe(entry));
+    if (!entry.table.name.empty()) error.table(entry.table.quoted());
+    if (exists_already(error.sqlstate()))
+      throw Error(ErrorKind::rejected, error.message())
+          .side(Side::target)
+          .sqlstate(error.sqlstate())
+          .table(error.table())
+          .hint(
+              "Drop it on the target, exclude it, or use --schema none if the target's tables are meant to be filled.");
+    if (error.action() != Action::retry) advise(error, entry);
+    throw;
+  }
+}
+
+void restore_definitions(const pg::Endpoint& target, const std::vector<TocEntry>& entries,
+                         const std::stop_token& stop) {
+  auto connection = open_restore(target, "schema");
+  const long limit = entries_per_transaction(connection);
+  const auto tables =
+      std::ranges::count_if(entries, [](const TocEntry& entry) { return entry.description == "TABLE"; });
+  const bool one_transaction = tables <= limit;
+  if (!one_transaction)
+    log::info("{} tables: their definitions are restored in several transactions of {} objects", tables, limit);
+  long done = 0;
+  connection.exec("BEGIN");
+  for (const auto& entry : entries) {
+    if (entry.section != Section::pre_data) continue;
+    if (entry.left_out) {
+      log::info("left out with the excluded tables: {}", describe(entry));
+      continue;
+    }
+    if (may_be_refused(entry))
+      run_refusable(connection, entry, stop);
+    else
+      run_entry(connection, entry, stop);
+    if (!one_transaction && ++done % limit == 0) connection.exec("COMMIT; BEGIN");
+  }
+  drop_copied_guards(connection, entries);
+  connection.exec("COMMIT");
+}
+
+}  // namespace pgbaton::copy
