@@ -45,12 +45,15 @@ std::string build_copy(const Row& row) {
   return "copy (select md5(t), t from (select row(" + columns + ")::text t from " + from + ") s order by 1) to stdout";
 }
 
-std::map<std::string, Table> load_tables(Session& session, const std::vector<std::string>& exclude) {
+std::map<std::string, Table> load_tables(Session& session, const CompareOptions& options) {
+  const auto& exclude = options.exclude;
   session.exec(kPinned);
   std::map<std::string, Table> result;
   for (const auto& row : session.query(kTables)) {
     const auto name = *row[0] + "." + *row[1];
-    if (std::find(exclude.begin(), exclude.end(), name) == exclude.end()) result[name] = {*row[4], build_copy(row)};
+    if (std::find(exclude.begin(), exclude.end(), name) == exclude.end()) {
+      result[name] = {options.types ? *row[4] : *row[3], build_copy(row)};
+    }
   }
   return result;
 }
@@ -155,8 +158,8 @@ std::vector<std::string> differences(const std::string& source_conninfo, const s
   std::vector<std::string> lines;
   const Report report{lines, options.max_lines};
   Session source(source_conninfo), target(target_conninfo);
-  const auto left = load_tables(source, options.exclude);
-  auto right = load_tables(target, options.exclude);
+  const auto left = load_tables(source, options);
+  auto right = load_tables(target, options);
   for (const auto& [name, table] : left) {
     const auto found = right.find(name);
     if (found == right.end()) {

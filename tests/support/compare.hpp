@@ -8,6 +8,7 @@ namespace pgbaton::testing {
 struct CompareOptions {
   std::vector<std::string> exclude;  // "schema.table", as the catalog spells it
   bool sequences = false;            // also last_value and is_called of every sequence
+  bool types = true;                 // false: only the names of columns must agree, not their types
   std::size_t max_lines = 20;
 };
 

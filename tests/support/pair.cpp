@@ -1,5 +1,7 @@
 #include "pair.hpp"
 
+#include <signal.h>
+
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -67,6 +69,40 @@ void PairTest::create_marker() {
   }
   return ::testing::AssertionFailure() << "a row committed on the source did not arrive in " << timeout.count()
                                        << " ms";
+}
+
+void PairTest::create_filled(const std::string& table, int rows, int width) {
+  source_->exec("create table " + table + " (id bigint primary key, n int not null default 0, pad text);" +
+                "insert into " + table + " select i, 0, (select string_agg(md5((i * 1000 + j)::text), '') from " +
+                "generate_series(1, " + std::to_string((width + 31) / 32) + ") j) from generate_series(1, " +
+                std::to_string(rows) + ") i");
+}
+
+bool PairTest::wait_copying(const std::string& table, long long rows, Milliseconds timeout) {
+  return target_->wait_until("select exists (select from pg_stat_progress_copy where relid = to_regclass('" + table +
+                                 "') and tuples_processed >= " + std::to_string(rows) + ")",
+                             "t", timeout);
+}
+
+bool PairTest::wait_phase(const std::string& phases, Milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    if (("|" + phases + "|").find("|" + status_field("phase") + "|") != std::string::npos) return true;
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(Milliseconds(50));
+  }
+}
+
+::testing::AssertionResult PairTest::wait_for(const std::string& what, const std::string& timeout) {
+  const auto result = run("wait", {"--for", what, "--timeout", timeout});
+  if (result.code == 0) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "wait --for " << what << ": " << result;
+}
+
+void PairTest::stop_follower(Tool& follower) {
+  follower.kill(SIGTERM);
+  const auto result = follower.wait(Milliseconds(30'000));
+  EXPECT_EQ(result.code, 0) << result;
 }
 
 std::string PairTest::status_field(const std::string& path) {

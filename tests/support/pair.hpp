@@ -34,6 +34,17 @@ class PairTest : public ::testing::Test {
   // after create_marker() before the clone.
   void create_marker();
   ::testing::AssertionResult marker_arrives(Milliseconds timeout = Milliseconds(30'000));
+  // (id bigint primary key, n int, pad text) with ids 1 … rows and a pad of `width` characters that does not compress.
+  void create_filled(const std::string& table, int rows, int width = 100);
+  // Until COPY into this table of the target runs and has stored that many rows; then the source still has its
+  // snapshot.
+  bool wait_copying(const std::string& table, long long rows = 1, Milliseconds timeout = Milliseconds(30'000));
+  // Until status says this phase, or lists one of several as "a|b".
+  bool wait_phase(const std::string& phases, Milliseconds timeout = Milliseconds(60'000));
+  // Until --for of the wait command; the exit code goes into the failure.
+  ::testing::AssertionResult wait_for(const std::string& what, const std::string& timeout = "60s");
+  // SIGTERM to a follower, which must end with 0.
+  void stop_follower(Tool& follower);
   // status --json as text; a field of it by a path of names "lag.bytes" ("" when absent).
   std::string status_field(const std::string& path);
 

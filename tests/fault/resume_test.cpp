@@ -1,0 +1,185 @@
+// Killed and started again: what is finished stays, the rest is taken at a new boundary, nothing is lost or doubled.
+#include <signal.h>
+
+#include <map>
+
+#include "support/pair.hpp"
+
+namespace pgbaton::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class ResumeTest : public PairTest {
+ protected:
+  static constexpr int kTables = 10;
+
+  void create_parts() {
+    for (int i = 1; i <= kTables; ++i) create_filled("part" + std::to_string(i), 6'000 - 100 * i);
+  }
+  // Tables whose copy is committed and whose guard is there: name → xmin of a row that no writer ever touches.
+  std::map<std::string, std::string> finished() {
+    std::map<std::string, std::string> result;
+    auto session = target().session();
+    for (int i = 1; i <= kTables; ++i) {
+      const auto name = "part" + std::to_string(i);
+      if (session.scalar("select count(*) from pg_attribute where attrelid = to_regclass('" + name +
+                         "') and attname = '_pgbaton_lsn'") != "1") {
+        continue;
+      }
+      const auto xmin = session.scalar("select xmin from " + name + " where id = 5000");
+      if (!xmin.empty()) result[name] = xmin;
+    }
+    return result;
+  }
+  bool wait_finished(std::size_t tables, Tool& clone) {
+    for (int i = 0; i < 6'000 && clone.running(); ++i) {
+      if (finished().size() >= tables) return true;
+      std::this_thread::sleep_for(Milliseconds(10));
+    }
+    return false;
+  }
+};
+
+// Changes rows 1 … 4000 of all parts, inserts and deletes above 1 000 000; never the row 5000.
+Load::Work part_writer() {
+  return [](Load::Turn& turn) {
+    const auto table = "part" + std::to_string(1 + turn.round % 10);
+    const auto id = std::to_string(1'000'000 + turn.thread * 100'000'000LL + turn.round);
+    turn.session.exec("begin; insert into " + table + " values (" + id + ", 1, 'new'); update " + table +
+                      " set n = n + 1 where id = 1 + (random() * 3999)::int; delete from " + table +
+                      " where id = " + id + " - 40; commit");
+  };
+}
+
+TEST_F(ResumeTest, S10_KilledThreeTimesDuringTheCopy) {
+  create_parts();
+  Load load(source().conninfo(), 4, part_writer());
+  ASSERT_TRUE(load.wait_done(50));
+  std::map<std::string, std::string> kept;
+  for (const std::size_t tables : {3, 6, 9}) {
+    auto clone = start("clone", {"--until", "caught-up", "--jobs", "1", "--max-rate", "2MB"});
+    ASSERT_TRUE(wait_finished(tables, clone)) << clone.wait(Milliseconds(1));
+    clone.kill_hard();
+    const auto now = finished();
+    for (const auto& [name, xmin] : kept)
+      EXPECT_EQ(now.count(name) ? now.at(name) : "", xmin) << name << " copied again";
+    kept = now;
+    EXPECT_GE(kept.size(), tables);
+  }
+  const auto result = run("clone", {"--until", "caught-up"});
+  ASSERT_EQ(result.code, 0) << result;
+  EXPECT_THAT(result.err, Not(HasSubstr("already exists")));
+  const auto now = finished();
+  for (const auto& [name, xmin] : kept) EXPECT_EQ(now.count(name) ? now.at(name) : "", xmin) << name << " copied again";
+  load.stop();
+  EXPECT_THAT(load.errors(), IsEmpty());
+  expect_equal_after_drain();
+  EXPECT_THAT(leftovers(source().conninfo()), ::testing::ElementsAre("publication pgbaton", "slot pgbaton"))
+      << "no temporary slot stays";
+}
+
+TEST_F(ResumeTest, S10_KilledAtRandomMoments) {
+  create_parts();
+  Load load(source().conninfo(), 2, part_writer());
+  ToolResult result;
+  int kills = 0;
+  for (int pause = 40; kills < 12; pause = pause * 3 / 2 + 20) {
+    auto clone = start("clone", {"--until", "caught-up", "--jobs", "2", "--max-rate", "4MB", "--slot-wait", "20s"});
+    std::this_thread::sleep_for(Milliseconds(pause));
+    if (!clone.running()) {
+      result = clone.wait();
+      break;
+    }
+    clone.kill_hard();
+    ++kills;
+  }
+  if (result.code != 0) result = run("clone", {"--until", "caught-up"});
+  ASSERT_EQ(result.code, 0) << "after " << kills << " kills: " << result;
+  EXPECT_GE(kills, 5);
+  load.stop();
+  expect_equal_after_drain();
+}
+
+TEST_F(ResumeTest, S13_KilledInTheMiddleOfOneBigCommit) {
+  source().exec("create table t (id bigint primary key, v text)");
+  create_marker();
+  clone_until_caught_up();
+  for (int round = 0; round < 4; ++round) {
+    const auto first = std::to_string(round * 100'000 + 1), last = std::to_string(round * 100'000 + 40'000);
+    auto follower = start("follow");
+    ASSERT_TRUE(marker_arrives());
+    source().exec("insert into t select i, md5(i::text) from generate_series(" + first + ", " + last + ") i");
+    std::this_thread::sleep_for(Milliseconds(60 * round));
+    follower.kill_hard();
+    const auto rows = target().number("select count(*) from t where id between " + first + " and " + last);
+    EXPECT_TRUE(rows == 0 || rows == 40'000) << rows << " rows: a part of a transaction is visible";
+  }
+  expect_equal_after_drain();
+  EXPECT_EQ(target().number("select count(*) from t"), 160'000);
+}
+
+TEST_F(ResumeTest, FollowerKilledAgainAndAgainUnderLoad) {
+  source().exec("create table t (id int primary key, v int not null)");
+  source().exec("insert into t select i, 0 from generate_series(1, 1000) i");
+  clone_until_caught_up();
+  Load load(source().conninfo(), 6, [](Load::Turn& turn) {
+    const auto id = std::to_string(1 + (turn.round * 7 + turn.thread * 331) % 1500);
+    turn.session.exec(turn.round % 3 == 0
+                          ? "delete from t where id = " + id
+                          : "insert into t values (" + id + ", 1) on conflict (id) do update set v = t.v + 1");
+  });
+  for (int kills = 0; kills < 8; ++kills) {
+    auto follower = start("follow");
+    std::this_thread::sleep_for(Milliseconds(300 + 150 * kills));
+    ASSERT_TRUE(follower.running()) << follower.wait();
+    follower.kill_hard();
+  }
+  load.stop();
+  expect_equal_after_drain();
+}
+
+class WriterTest : public PairTest {};
+
+TEST_F(WriterTest, S22_SecondStartIsRefused) {
+  source().exec("create table t (id int primary key)");
+  create_marker();
+  clone_until_caught_up();
+  auto first = start("follow");
+  ASSERT_TRUE(marker_arrives());
+  for (const auto* command : {"follow", "clone", "finish", "drop"}) {
+    const auto second = run(command);
+    EXPECT_EQ(second.code, 7) << command << ": " << second;
+    EXPECT_LT(second.elapsed.count(), 8'000);
+    EXPECT_THAT(second.err, HasSubstr(std::to_string(first.pid()))) << "the writer is named";
+  }
+  EXPECT_TRUE(marker_arrives()) << "the first one is not disturbed";
+  stop_follower(first);
+  expect_equal();
+}
+
+TEST_F(WriterTest, S22_StoppedWriterThatWakesCommitsNothing) {
+  source().exec(
+      "create table t (id int primary key, v int not null); insert into t select i, 0 from generate_series(1, 100) i");
+  create_marker();
+  clone_until_caught_up();
+  Load load(source().conninfo(), 3, "update t set v = v + 1 where id = 1 + (random() * 99)::int");
+  auto first = start("follow");
+  ASSERT_TRUE(marker_arrives());
+  first.kill(SIGSTOP);
+  std::this_thread::sleep_for(Milliseconds(500));
+  auto second = start("follow", {"--take-over"});
+  ASSERT_TRUE(marker_arrives()) << second.err();
+  first.kill(SIGCONT);
+  const auto woken = first.wait(Milliseconds(30'000));
+  EXPECT_EQ(woken.code, 7) << woken;
+  load.stop();
+  EXPECT_TRUE(marker_arrives()) << second.err();
+  stop_follower(second);
+  expect_equal();
+}
+
+}  // namespace
+}  // namespace pgbaton::testing

@@ -1,0 +1,108 @@
+// Cuts: while one is held the target holds exactly the transactions with commit LSN < X, under load, and goes on after.
+#include <pgbaton/source/slot.hpp>
+
+#include <thread>
+
+#include "replica_under_test.hpp"
+
+namespace pgbaton::testing {
+namespace {
+
+class CutTest : public StreamTest {};
+
+// The sum of all balances is 0 in every state that the source ever committed, and the number of moves tells which.
+constexpr const char* kMove =
+    "with x as (select (random() * 99)::int as a, (random() * 99)::int as b),"
+    " u as (update account set balance = balance - 1 where id = (select a from x)),"
+    " i as (insert into move (a, b) select a, b from x)"
+    " insert into move (a, b) select b, a from x";
+
+TEST_F(CutTest, BothSidesShowTheSameStateAtACut) {
+  source().exec(
+      "create table account (id int primary key, balance int); insert into account select i, 0 from generate_series(0, "
+      "99) i;"
+      "create table move (id bigserial primary key, a int, b int)");
+  clone_until_caught_up();
+  take_lease();
+  stream::Stream stream(options(), replica_, *lease_);
+  std::stop_source stop;
+  std::thread runner([&] { EXPECT_EQ(stream.run(stream::OpenEnded{}, stop.get_token()), stream::Ended::stopped); });
+  Load load(source().conninfo(), 4, kMove);
+  ASSERT_TRUE(load.wait_done(100));
+
+  const std::string digest =
+      "select count(*) || ' ' || coalesce(sum(id), 0) || ' ' || (select string_agg(id || ':' || balance, ',' order by "
+      "id) from account) from move";
+  for (int round = 0; round < 15; ++round) {
+    // The applier may be a moment ahead of a cut that is asked for late: then it is refused, and taken again.
+    for (int tries = 0;; ++tries) {
+      ASSERT_LT(tries, 20) << "no cut could be taken";
+      auto snapshot = source::SlotSnapshot::create(source_endpoint(),
+                                                   {"cut_" + std::to_string(round), true, Milliseconds(10'000)}, {});
+      try {
+        auto waiting = stream.cut(snapshot.consistent_point());
+        ASSERT_EQ(waiting.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+        const stream::Cut cut = waiting.get();
+        EXPECT_EQ(cut.lsn(), snapshot.consistent_point());
+        auto worker = source::open_snapshot_worker(source_endpoint(), snapshot.snapshot_id(), "worker");
+        const auto there = worker.exec("set search_path = public; " + digest).text(0, 0);
+        EXPECT_EQ(target().scalar(digest), there);
+        break;
+      } catch (const Error& error) {
+        ASSERT_EQ(error.action(), Action::retry) << error.describe();
+      }
+    }
+  }
+  load.stop();
+  EXPECT_THAT(load.errors(), ::testing::IsEmpty());
+  EXPECT_EQ(stream.status().reconnects, 0);
+  stop.request_stop();
+  runner.join();
+  lease_.reset();
+  expect_equal_after_drain();
+}
+
+TEST_F(CutTest, IsRefusedBehindTheAppliedPositionAndReachedOnAnIdleSource) {
+  source().exec("create table t (id int primary key)");
+  clone_until_caught_up();
+  take_lease();
+  stream::Stream stream(options(), replica_, *lease_);
+  std::stop_source stop;
+  std::thread runner([&] { stream.run(stream::OpenEnded{}, stop.get_token()); });
+  source().exec("insert into t values (1)");
+  ASSERT_TRUE(target().wait_until("select count(*) from t", "1"));
+
+  auto behind = stream.cut(replica_.consistent_point);
+  ASSERT_EQ(behind.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_THROW(behind.get(), Error);
+
+  const Lsn here = *parse_lsn(source().scalar("select pg_current_wal_flush_lsn()"));
+  auto ahead = stream.cut(here);
+  ASSERT_EQ(ahead.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  {
+    const auto cut = ahead.get();
+    source().exec("insert into t values (2)");
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_EQ(target().number("select count(*) from t"), 1);  // the applier rests
+  }
+  EXPECT_TRUE(target().wait_until("select count(*) from t", "2"));
+  stop.request_stop();
+  runner.join();
+}
+
+TEST_F(CutTest, DoesNotHoldUpAStop) {
+  source().exec("create table t (id int primary key)");
+  clone_until_caught_up();
+  take_lease();
+  stream::Stream stream(options(), replica_, *lease_);
+  std::stop_source stop;
+  std::thread runner([&] { stream.run(stream::OpenEnded{}, stop.get_token()); });
+  auto waiting = stream.cut(*parse_lsn(source().scalar("select pg_current_wal_flush_lsn()")));
+  ASSERT_EQ(waiting.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  const auto cut = waiting.get();
+  stop.request_stop();
+  runner.join();
+}
+
+}  // namespace
+}  // namespace pgbaton::testing
