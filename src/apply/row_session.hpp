@@ -1,0 +1,31 @@
+// What the change-by-change strategies share: the connection, where tables are, the counts, and errors that name the
+// change.
+#pragma once
+#include "statement.hpp"
+#include "targets.hpp"
+
+#include <pgbaton/apply/change.hpp>
+#include <pgbaton/pg/connection.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace pgbaton::apply {
+
+struct WriteCounts {
+  std::int64_t rows_written = 0;
+  std::int64_t stale = 0;
+};
+
+struct RowSession {
+  pg::Connection& connection;
+  Targets& targets;
+  std::string replica;
+  WriteCounts counts;
+
+  pg::Result run(const Change& change, const Statement& statement);
+  // Rows touched; also counted as written.
+  long long write(const Change& change, const Statement& statement);
+};
+
+}  // namespace pgbaton::apply

@@ -1,0 +1,213 @@
+#include "row_sql.hpp"
+
+#include "guard.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string>
+#include <vector>
+
+namespace pgbaton::apply {
+
+namespace {
+
+bool is_known(const wire::Value& value) {
+  return value.kind != wire::ValueKind::unchanged;
+}
+
+std::string bind_column(Statement& statement, const TargetTable& table, wire::Tuple row, std::size_t i) {
+  return statement.bind(row[i], table.columns[i].cast_type);
+}
+
+// "" without a guard, so that no parameter stays without use.
+std::string bind_guard(Statement& statement, const RowTarget& target) {
+  return guard::is_stored(target.table.guard) ? statement.bind_lsn(target.commit_lsn) : std::string();
+}
+
+std::string key_list(const TargetTable& table) {
+  std::vector<std::string_view> names;
+  for (std::size_t i : table.key) names.push_back(table.columns[i].quoted);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string match_key(Statement& statement, const TargetTable& table, wire::Tuple key_row) {
+  std::vector<std::string> terms;
+  for (std::size_t i : table.key)
+    terms.push_back(fmt::format("t.{} = {}", table.columns[i].quoted, bind_column(statement, table, key_row, i)));
+  return fmt::format("{}", fmt::join(terms, " AND "));
+}
+
+std::string on_conflict_clause(const TargetTable& table, OnConflict on_conflict) {
+  switch (on_conflict) {
+    case OnConflict::fail:
+      return {};
+    case OnConflict::nothing:
+      return fmt::format(" ON CONFLICT ({}) DO NOTHING", key_list(table));
+    case OnConflict::overwrite:
+      break;
+  }
+  std::vector<std::string> assignments;
+  for (const TargetColumn& c : table.columns)
+    if (!c.is_key && !c.identity_always) assignments.push_back(fmt::format("{0} = EXCLUDED.{0}", c.quoted));
+  const std::string excluded = "EXCLUDED." + guard::column(table.guard);
+  if (guard::is_stored(table.guard)) assignments.push_back(guard::assignment(table.guard, excluded));
+  if (assignments.empty()) return fmt::format(" ON CONFLICT ({}) DO NOTHING", key_list(table));
+  return fmt::format(" ON CONFLICT ({}) DO UPDATE SET {} WHERE true{}", key_list(table), fmt::join(assignments, ", "),
+                     guard::not_newer(table.guard, "t", excluded));
+}
+
+}  // namespace
+
+Statement insert_row(const RowTarget& target, wire::Tuple row, OnConflict on_conflict) {
+  const TargetTable& table = target.table;
+  Statement statement;
+  std::vector<std::string> names, values;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    names.push_back(table.columns[i].quoted);
+    values.push_back(bind_column(statement, table, row, i));
+  }
+  if (guard::is_stored(table.guard)) {
+    names.push_back(guard::column(table.guard));
+    values.push_back(bind_guard(statement, target));
+  }
+  if (names.empty()) {  // a table without columns
+    statement.sql = fmt::format("INSERT INTO {} DEFAULT VALUES", table.quoted);
+    return statement;
+  }
+  statement.sql = fmt::format("INSERT INTO {} AS t ({}) OVERRIDING SYSTEM VALUE VALUES ({}){}", table.quoted,
+                              fmt::join(names, ", "), fmt::join(values, ", "), on_conflict_clause(table, on_conflict));
+  return statement;
+}
+
+Statement update_row(const RowTarget& target, wire::Tuple key_row, wire::Tuple row, bool sets_key) {
+  const TargetTable& table = target.table;
+  Statement statement;
+  std::vector<std::string> assignments;
+  std::string match = match_key(statement, table, key_row);
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    const TargetColumn& c = table.columns[i];
+    if (!is_known(row[i]) || (c.is_key && !sets_key)) continue;
+    const std::string value = bind_column(statement, table, row, i);
+    if (c.identity_always)
+      match += fmt::format(" AND t.{} IS NOT DISTINCT FROM {}", c.quoted, value);
+    else
+      assignments.push_back(fmt::format("{} = {}", c.quoted, value));
+  }
+  const std::string lsn = bind_guard(statement, target);
+  if (!lsn.empty()) assignments.push_back(guard::assignment(table.guard, lsn));
+  match += guard::not_newer(table.guard, "t", lsn);
+  if (assignments.empty())  // nothing to set, but the row must be there
+    statement.sql = fmt::format("SELECT FROM {} AS t WHERE {}", target.scope, match);
+  else
+    statement.sql = fmt::format("UPDATE {} AS t SET {} WHERE {}", target.scope, fmt::join(assignments, ", "), match);
+  return statement;
+}
+
+Statement delete_row(const RowTarget& target, wire::Tuple key_row) {
+  Statement statement;
+  const std::string match = match_key(statement, target.table, key_row);
+  const std::string lsn = bind_guard(statement, target);
+  statement.sql = fmt::format("DELETE FROM {} AS t WHERE {}{}", target.scope, match,
+                              guard::not_newer(target.table.guard, "t", lsn));
+  return statement;
+}
+
+Statement replace_row(const RowTarget& target, wire::Tuple key_row, wire::Tuple row) {
+  const TargetTable& table = target.table;
+  Statement statement;
+  const std::string match = match_key(statement, table, key_row);
+  std::vector<std::string> names, values;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    names.push_back(table.columns[i].quoted);
+    values.push_back(is_known(row[i]) ? bind_column(statement, table, row, i) : "gone." + names.back());
+  }
+  const std::string lsn = bind_guard(statement, target);
+  if (!lsn.empty()) {
+    names.push_back(guard::column(table.guard));
+    values.push_back(lsn);
+  }
+  statement.sql = fmt::format(
+      "WITH gone AS (DELETE FROM {} AS t WHERE {}{} RETURNING t.*) "
+      "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE SELECT {} FROM gone",
+      target.scope, match, guard::not_newer(table.guard, "t", lsn), table.quoted, fmt::join(names, ", "),
+      fmt::join(values, ", "));
+  return statement;
+}
+
+Statement compare_guard(const RowTarget& target, wire::Tuple key_row) {
+  const TargetTable& table = target.table;
+  Statement statement;
+  const std::string match = match_key(statement, table, key_row);
+  const std::string lsn = bind_guard(statement, target);
+  const std::string compared = lsn.empty()
+                                   ? "NULL::int"
+                                   : fmt::format("CASE WHEN t.{0} > {1} THEN 1 WHEN t.{0} = {1} THEN 0 ELSE -1 END",
+                                                 guard::column(table.guard), lsn);
+  statement.sql = fmt::format("SELECT {} FROM {} AS t WHERE {}", compared, target.scope, match);
+  return statement;
+}
+
+Statement select_row(const RowTarget& target, wire::Tuple key_row) {
+  Statement statement;
+  std::vector<std::string> texts;
+  for (const TargetColumn& c : target.table.columns) texts.push_back(fmt::format("t.{}::text", c.quoted));
+  const std::string match = match_key(statement, target.table, key_row);
+  const std::string lsn = bind_guard(statement, target);
+  statement.sql = fmt::format("SELECT {} FROM {} AS t WHERE {}{}", fmt::join(texts, ", "), target.scope, match,
+                              guard::not_newer(target.table.guard, "t", lsn));
+  return statement;
+}
+
+namespace {
+
+// One row that equals `old_row`, as (tableoid, ctid). NULLs are equal to each other; types without equality compare as
+// text. Equality is not identity (1.0 = 1.00, -0 = 0, '1 day' = '24:00:00'): among equal rows one with the same text
+// wins.
+std::string one_equal_row(Statement& statement, const RowTarget& target, wire::Tuple old_row) {
+  const TargetTable& table = target.table;
+  std::vector<std::string> equal, same_text;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (!is_known(old_row[i])) continue;
+    const TargetColumn& c = table.columns[i];
+    const std::string value = bind_column(statement, table, old_row, i);
+    const std::string as_text = fmt::format("t.{}::text IS NOT DISTINCT FROM ({})::text", c.quoted, value);
+    equal.push_back(c.has_equality ? fmt::format("t.{} IS NOT DISTINCT FROM {}", c.quoted, value) : as_text);
+    if (c.has_equality && !c.type_is_integer) same_text.push_back(as_text);
+  }
+  return fmt::format("(SELECT t.tableoid AS o, t.ctid AS c FROM {} AS t{}{}{}{} LIMIT 1) AS one", target.scope,
+                     equal.empty() ? "" : " WHERE ", fmt::join(equal, " AND "),
+                     same_text.empty() ? "" : " ORDER BY (" + fmt::format("{}", fmt::join(same_text, " AND ")),
+                     same_text.empty() ? "" : ") DESC");
+}
+
+constexpr std::string_view kIsThatRow = "t.ctid = one.c AND t.tableoid = one.o";
+
+}  // namespace
+
+Statement update_one_equal_row(const RowTarget& target, wire::Tuple old_row, wire::Tuple row) {
+  const TargetTable& table = target.table;
+  Statement statement;
+  const std::string one = one_equal_row(statement, target, old_row);
+  std::vector<std::string> assignments;
+  for (std::size_t i = 0; i < table.columns.size(); ++i)
+    if (is_known(row[i]) && !table.columns[i].identity_always)
+      assignments.push_back(fmt::format("{} = {}", table.columns[i].quoted, bind_column(statement, table, row, i)));
+  const std::string lsn = bind_guard(statement, target);
+  if (!lsn.empty()) assignments.push_back(guard::assignment(table.guard, lsn));
+  if (assignments.empty())
+    statement.sql = fmt::format("SELECT FROM {}", one);
+  else
+    statement.sql = fmt::format("UPDATE {} AS t SET {} FROM {} WHERE {}", target.scope, fmt::join(assignments, ", "),
+                                one, kIsThatRow);
+  return statement;
+}
+
+Statement delete_one_equal_row(const RowTarget& target, wire::Tuple old_row) {
+  Statement statement;
+  const std::string one = one_equal_row(statement, target, old_row);
+  statement.sql = fmt::format("DELETE FROM {} AS t USING {} WHERE {}", target.scope, one, kIsThatRow);
+  return statement;
+}
+
+}  // namespace pgbaton::apply
