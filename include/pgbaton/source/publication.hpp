@@ -9,9 +9,9 @@
 namespace pgbaton::source {
 
 struct PublicationPlan {
-  std::string publication;                     // for tables with a usable identity; all four actions
+  std::string publication;  // for tables with a usable identity; all four actions
   std::vector<QualifiedName> tables;
-  std::string publication_inserts;             // publish = 'insert, truncate'
+  std::string publication_inserts;  // publish = 'insert, truncate'
   std::vector<QualifiedName> tables_inserts_only;
 };
 

@@ -15,13 +15,14 @@ struct Frame {
   Lsn message_lsn;
   std::span<const std::byte> body;
 };
-// Every transaction with commit LSN < lsn has been handed out.
+// Every transaction with commit LSN < lsn has been handed out; inside a transaction (keepalives come in the middle of a
+// large one too) it says nothing and is to be dropped.
 struct Position {
   Lsn lsn;
 };
 // Nothing came before the deadline.
 struct Idle {};
-// stop() was called and no more will come.
+// stop() was called: said by every next() from then on.
 struct Stopped {};
 using ReadEvent = std::variant<Frame, Position, Idle, Stopped>;
 
@@ -33,7 +34,9 @@ struct ChangeReader {
   virtual void keep_alive() = 0;
   // Monotone; the only road to the slot. Every transaction with commit LSN < durable_end_lsn is durable on the target.
   virtual void confirm(Lsn durable_end_lsn) noexcept = 0;
-  virtual void stop() noexcept = 0;  // next() ends between transactions
+  // The next next() returns Stopped, one that waits does so at once, whatever is still to be read: the reader knows no
+  // transactions. A caller that wants to end at a border calls stop() at one.
+  virtual void stop() noexcept = 0;
   // Asks the source to report its position soon, for a caller that waits for one. Any thread.
   virtual void request_position() noexcept = 0;
   // What the slot has been told last.

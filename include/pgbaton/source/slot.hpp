@@ -15,8 +15,8 @@ namespace pgbaton::source {
 
 // What keeps a slot from being created: a transaction that must end first.
 struct Blocker {
-  int pid = 0;           // 0 for a prepared transaction
-  std::string gid;       // of a prepared transaction
+  int pid = 0;                                                 // 0 for a prepared transaction
+  std::string gid;                                             // of a prepared transaction
   std::string database, user, application_name, state, query;  // query shortened to 100 characters
   double age_seconds = 0;
 };
