@@ -78,10 +78,10 @@ struct LogicalMessage {  // pg_logical_emit_message
   std::string_view prefix, content;
 };
 
-// Noise, to be dropped: PostgreSQL 18 may send it though nothing is streamed. When memory for decoding is short, the
-// server looks for aborted transactions to forget; a subtransaction forgotten that way is marked as streamed whatever
-// the session asked for, and its abort record is then reported. Always between transactions, in the version 2 layout;
-// nothing of the aborted transaction was sent before or comes after.
+// Noise, to be dropped. PostgreSQL 18 sends it though nothing is streamed: when memory for decoding runs short, the
+// server forgets transactions that it finds aborted, marks their subtransactions as streamed whatever the session asked
+// for, and then reports their abort records. Always between transactions and in the layout of version 2; nothing of
+// such a transaction was sent before or comes after. Seen on 18.4 with proto_version 1 (tests/data/wire/recipe.sql).
 struct StreamAbort {
   std::uint32_t xid = 0;  // top-level
   std::uint32_t sub_xid = 0;

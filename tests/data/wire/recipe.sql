@@ -151,3 +151,17 @@ rollback to s;
 alter table full_row add column added bool default true;
 insert into full_row values (7, 'after', false);
 commit;
+
+-- Rolled back, and larger than the server's memory for decoding: PostgreSQL 18 reports the small subtransaction as a
+-- Stream Abort though nothing is streamed (see StreamAbort in message.hpp); other majors send nothing.
+do $$ begin
+  set logical_decoding_work_mem = '64kB';
+exception when undefined_object then null;  -- before 13
+end $$;
+begin;
+savepoint s;
+insert into plain values (100, 'sub');
+release s;
+insert into plain select i, repeat('x', 100) from generate_series(101, 2000) i;
+rollback;
+insert into plain values (4, 'last');

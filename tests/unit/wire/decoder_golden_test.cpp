@@ -94,6 +94,8 @@ TEST_P(WireGolden, positions_times_and_ids_are_plausible) {
     } else if (const auto* logical = std::get_if<LogicalMessage>(&message)) {
       EXPECT_EQ(logical->transactional, open.has_value());
       EXPECT_GT(logical->lsn, last_commit_lsn);
+    } else if (std::holds_alternative<StreamAbort>(message)) {
+      EXPECT_FALSE(open);
     } else {
       EXPECT_TRUE(open);
     }

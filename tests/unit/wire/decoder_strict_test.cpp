@@ -226,6 +226,8 @@ TEST(Decoder, stream_abort_is_read_in_the_layout_of_version_2_only) {
   const auto abort = decode_as<StreamAbort>(Build('A').u32(700).u32(701), arena);
   EXPECT_EQ(abort.xid, 700U);
   EXPECT_EQ(abort.sub_xid, 701U);
+  // As a server of major 18 sent it in a session of version 1.
+  EXPECT_EQ(decode_as<StreamAbort>(from_hex("410000032e0000032f"), arena).sub_xid, 815U);
   // Version 4 appends an LSN and a time.
   expect_refused(Build('A').u32(700).u32(701).u64(1).u64(2),
                  "'A' (Stream Abort), offset 9 of 25 bytes: expected the end of the message");
