@@ -1,0 +1,221 @@
+// One table, step by step:
+//
+//   source: SAVEPOINT · LOCK … ACCESS SHARE · what do the names mean now? · relfilenode as the snapshot sees it = now?
+//   target: BEGIN · TRUNCATE · COPY FROM ← source: COPY TO · state row · COMMIT
+//   source: ROLLBACK TO SAVEPOINT, which gives the lock back, so that DDL waits for one table's copy and not for all
+//
+// The snapshot's catalogs are old: pg_class in it still shows a dropped table, and the old file of a rewritten one.
+// What is true now is asked through the lock, through functions that read the current catalog (pg_relation_filenode),
+// and through the relation and column numbers that come with a result.
+#include "table_copy.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <pgbaton/base/failpoint.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/pg/copy.hpp>
+#include <pgbaton/pg/sqlstate.hpp>
+
+namespace pgbaton::copy {
+namespace {
+
+// How often counters, the rate limit and a request to end are looked at.
+constexpr std::int64_t kStepBytes = 64 * 1024;
+
+bool is_missing(std::string_view sqlstate) {
+  return sqlstate == "42P01" || sqlstate == "3F000";
+}
+
+std::int64_t to_number(std::string_view text) {
+  std::int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+Error drifted(const catalog::Table& table, std::string_view what) {
+  return Error(ErrorKind::rejected, fmt::format("the table changed on the source since the snapshot: {}", what))
+      .side(Side::source)
+      .table(table.name.quoted())
+      .hint("Drop the replica and clone again, with no DDL on the source's tables while the copy runs.");
+}
+
+// "COPY t, line 3, column a: …": libpq keeps it in the text of the connection's last error.
+std::string copy_context(const pg::Connection& connection) {
+  std::string_view text = PQerrorMessage(connection.get());
+  constexpr std::string_view kContext = "CONTEXT:  ";
+  const auto at = text.find(kContext);
+  if (at == text.npos) return {};
+  text.remove_prefix(at + kContext.size());
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+// The sum of all attempts stays what the longest of them has counted.
+class Meter {
+ public:
+  Meter(CopyProgress& progress, Counted& counted) : progress_(progress), counted_(counted) {}
+  void row(std::size_t bytes) {
+    ++rows_;
+    bytes_ += static_cast<std::int64_t>(bytes);
+  }
+  // Publishes; returns the bytes since the last time.
+  std::int64_t step() {
+    raise(progress_.rows, counted_.rows, rows_);
+    raise(progress_.bytes, counted_.bytes, bytes_);
+    return bytes_ - std::exchange(stepped_, bytes_);
+  }
+  bool due() const { return bytes_ - stepped_ >= kStepBytes; }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  static void raise(std::atomic<std::int64_t>& total, std::int64_t& counted, std::int64_t now) {
+    if (now <= counted) return;
+    total += now - counted;
+    counted = now;
+  }
+  CopyProgress& progress_;
+  Counted& counted_;
+  std::int64_t rows_ = 0, bytes_ = 0, stepped_ = 0;
+};
+
+}  // namespace
+
+void TableCopy::release(pg::Connection& source) {
+  source.exec("ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part");
+}
+
+TableOutcome TableCopy::run(CopyJob& job, Counted& counted) {
+  try {
+    source_.exec("SAVEPOINT part");
+    const auto target_table = load_target_table(target_, job.table.name);
+    const auto plan = plan_copy(
+        job.table, target_table,
+        pool_.context().options.binary && source_.server_version() / 10000 == target_.server_version() / 10000);
+    // A root has no rows of its own.
+    if (job.table.kind != 'p') {
+      if (auto outcome = lock_source(job.table)) return *outcome;
+      if (auto outcome = compare_source(job.table, plan)) return *outcome;
+    }
+    target_.exec("BEGIN");
+    job.state.rows = job.state.bytes = 0;
+    if (job.table.kind != 'p') store_rows(job, plan, counted);
+    commit(job);
+    return TableOutcome::copied;
+  } catch (Error& error) {
+    if (error.table().empty()) error.table(job.table.name.quoted());
+    error.context("copying " + job.table.name.quoted());
+    throw;
+  }
+}
+
+std::optional<TableOutcome> TableCopy::lock_source(const catalog::Table& table) {
+  try {
+    source_.exec(fmt::format("LOCK TABLE ONLY {} IN ACCESS SHARE MODE", table.name.quoted()));
+    return std::nullopt;
+  } catch (const Error& error) {
+    if (!is_missing(error.sqlstate())) throw;
+  }
+  release(source_);
+  source_.exec("SAVEPOINT part");
+  const auto file = source_.exec(fmt::format("SELECT pg_catalog.pg_relation_filenode({})", table.oid));
+  if (!file.is_null(0, 0)) throw drifted(table, "it was renamed");
+  return TableOutcome::dropped;
+}
+
+std::optional<TableOutcome> TableCopy::compare_source(const catalog::Table& table, const CopyPlan& plan) {
+  std::optional<pg::Result> probe;
+  try {
+    probe = source_.exec(plan.probe);
+  } catch (const Error& error) {
+    if (error.sqlstate() == "42703") throw drifted(table, error.message());
+    throw;
+  }
+  if (PQftable(probe->get(), 0) != table.oid) return TableOutcome::dropped;  // and another one has its name
+  for (std::size_t i = 0; i < plan.columns.size(); ++i)
+    if (PQftablecol(probe->get(), static_cast<int>(i)) != plan.columns[i]->number)
+      throw drifted(table, fmt::format("column {} is another one", quote_identifier(plan.columns[i]->name)));
+  const auto files = source_.exec(fmt::format(
+      "SELECT relfilenode, pg_catalog.pg_relation_filenode(oid) FROM pg_catalog.pg_class WHERE oid = {}", table.oid));
+  if (files.rows() == 0)
+    throw Error(ErrorKind::failed, "the snapshot does not know the table").side(Side::source).action(Action::bug);
+  if (files.is_null(0, 1)) return TableOutcome::dropped;
+  if (files.value(0, 0) == files.value(0, 1)) return std::nullopt;
+  log::info("{} was rewritten since the snapshot and gets a boundary of its own", table.name.quoted());
+  return TableOutcome::rewritten;
+}
+
+void TableCopy::store_rows(CopyJob& job, const CopyPlan& plan, Counted& counted) try {
+  target_.exec(plan.clear);
+  if (plan.columnless)
+    insert_rows(job, plan);
+  else
+    pipe_rows(job, plan, counted);
+} catch (const Error& error) {
+  if (error.side() != Side::target || !pg::is_data_error(error.sqlstate())) throw;
+  const auto context = copy_context(target_);
+  throw Error(ErrorKind::rejected, context.empty() ? error.message() : fmt::format("{} ({})", error.message(), context))
+      .side(Side::target)
+      .sqlstate(error.sqlstate())
+      .table(job.table.name.quoted())
+      .key(error.key())
+      .hint(
+          "The target does not accept this row: change the row on the source or the rule on the target, or exclude the "
+          "table.");
+}
+
+void TableCopy::insert_rows(CopyJob& job, const CopyPlan& plan) {
+  const auto count = source_.exec(plan.read).text(0, 0);
+  const auto stored = target_.exec(plan.write + count + ")").affected();
+  if (stored != to_number(count))
+    throw Error(ErrorKind::rejected, fmt::format("the source has {} rows, the target stored {}", count, stored))
+        .side(Side::target);
+  job.state.rows = stored;
+  pool_.context().progress.rows += stored;
+}
+
+void TableCopy::pipe_rows(CopyJob& job, const CopyPlan& plan, Counted& counted) {
+  Meter meter(pool_.context().progress, counted);
+  [[maybe_unused]] bool half = false;
+  pg::CopyOut out(source_, plan.read);
+  pg::CopyIn in(target_, plan.write);
+  for (auto chunk = out.read(); !chunk.empty(); chunk = out.read()) {
+    in.write(chunk);
+    meter.row(chunk.size());
+    if (!meter.due()) continue;
+    const auto bytes = static_cast<std::uint64_t>(meter.step());
+    if (!half && meter.bytes() * 2 >= static_cast<std::int64_t>(job.table.bytes)) {
+      half = true;
+      PGBATON_FAILPOINT("copy_table_half");
+    }
+    if (pool_.halted()) throw Error(ErrorKind::failed, "interrupted");
+    if (target_failed_) break;
+    if (auto rest = pool_.rate().book(bytes); rest > Milliseconds(0)) sleep_for(rest, pool_.halt_token());
+  }
+  if (!half) PGBATON_FAILPOINT("copy_table_half");
+  const auto stored = in.finish();  // throws what the target objected to, if it did
+  if (target_failed_) throw Error(ErrorKind::failed, "the copy was cut short").side(Side::target).action(Action::retry);
+  meter.step();
+  if (stored != out.rows())
+    throw Error(ErrorKind::rejected, fmt::format("the source sent {} rows, the target stored {}", out.rows(), stored))
+        .side(Side::target)
+        .hint("Look for a trigger or rule on the target's table that drops rows (ENABLE ALWAYS or REPLICA).");
+  job.state.rows = stored;
+  job.state.bytes = meter.bytes();
+}
+
+void TableCopy::commit(CopyJob& job) {
+  auto state = job.state;
+  state.boundary = pool_.context().boundary;
+  state.phase = state::TablePhase::copied;
+  const auto touched = target_.exec(state::Store::copied_statement(pool_.context().replica, state)).affected();
+  if (touched != 1)
+    throw Error(ErrorKind::held_elsewhere, "fenced: another process has taken this replica over")
+        .side(Side::target)
+        .hint("Look at `pgbaton status`; only one process may write a replica.");
+  PGBATON_FAILPOINT("copy_before_commit");
+  target_.exec("COMMIT");
+  job.state = std::move(state);
+  PGBATON_FAILPOINT("copy_after_commit");
+}
+
+}  // namespace pgbaton::copy
