@@ -123,11 +123,11 @@ void Store::replace_generation(const Replica& replica, const std::vector<TableSt
         "update pgbaton.replica set generation = $3, source_system_id = $4::numeric, source_timeline = $5, "
         "source_database = $6, slot = $7, publication = $8, publication_inserts = $9, owns_publication = $10, "
         "consistent_point = '0/0', phase = 'creating', direction = $11, options = nullif($12, '')::json, "
-        "replica_role = $13, schema_restored = false, created_at = now() where name = $1 and epoch = $2",
+        "replica_role = $13, schema_restored = $14, created_at = now() where name = $1 and epoch = $2",
         replica.name, replica.epoch, replica.generation, std::to_string(replica.source_system_id),
         replica.source_timeline, replica.source_database, replica.slot, replica.publication,
-        replica.publication_inserts, replica.owns_publication, replica.direction, replica.options,
-        replica.replica_role);
+        replica.publication_inserts, replica.owns_publication, replica.direction, replica.options, replica.replica_role,
+        replica.schema_restored);
     require_one(updated, replica, "recording the new generation");
     for (const char* table : {"progress", "copy_part", "tombstone", "table_state"})
       tx.exec_params(fmt::format("delete from pgbaton.{} where replica = $1", table), replica.name);

@@ -1,0 +1,168 @@
+// The story of a clone. What is recorded, and when, decides what a crash leaves behind:
+//
+//   record names, phase creating     nothing on the source yet, or a remnant whose name we know → taken back, begun
+//   anew publications, slot               (still creating) consistent point, phase copying  the slot is the replica's;
+//   every further boundary comes from a temporary slot schema, tables …                 each table with its boundary in
+//   the transaction of its rows phase indexing                   every table committed; foreign keys and the like,
+//   sequences phase streaming                  done
+//
+// Worked example of a resume. The slot's consistent point is 0/500; tables a and b are copied on it, then the process
+// is killed in the middle of c. The next run takes a temporary slot, whose snapshot is 0/900, and copies c on that. The
+// stream still begins at 0/500: for a and b everything counts, for c only what commits at or above 0/900. A transaction
+// that commits at 0/700 and writes a and c is applied to a and is in c already.
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/failpoint.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/copy/finalize.hpp>
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "build.hpp"
+#include "failure.hpp"
+#include "fingerprint.hpp"
+#include "generation.hpp"
+#include "plan.hpp"
+#include "preflight.hpp"
+#include "remnants.hpp"
+#include "rounds.hpp"
+
+namespace pgbaton::snapshot {
+
+namespace {
+
+using state::Phase;
+
+Milliseconds since(Clock::time_point start) {
+  return std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
+}
+
+// Publications first, then the slot: pgoutput looks publications up in the catalog as it was at each change.
+void create_source_objects(Build& build, const source::PublicationPlan& publications) {
+  if (build.replica.owns_publication || !publications.tables_inserts_only.empty()) {
+    source::create_publications(*build.source, publications);
+    build.made.publications = true;
+  }
+  PGBATON_FAILPOINT("publication_created");
+  auto start = Clock::now();
+  build.snapshot = source::SlotSnapshot::create(build.options.source,
+                                                {build.replica.slot, false, build.options.slot_wait}, build.stop);
+  build.made.slot = true;
+  PGBATON_FAILPOINT("slot_created");
+  build.summary.slot_time = since(start);
+  build.summary.boundaries = 1;
+  build.replica.consistent_point = build.snapshot->consistent_point();
+  build.store.store_consistent_point(build.replica, build.replica.consistent_point);
+  build.store.store_phase(build.replica, Phase::copying);
+  build.replica.phase = Phase::copying;
+  log::info("slot {} created, consistent point {}", build.replica.slot, to_string(build.replica.consistent_point));
+  PGBATON_FAILPOINT("slot_recorded");
+}
+
+// A new replica, or a new generation of one that has no committed table (`again`).
+void begin_generation(Build& build, bool again) {
+  bool restored = again && build.replica.schema_restored;
+  require_logical_source(build.source_server);
+  auto plan = plan_tables(*build.source, build.options);
+  require_names_free(*build.source, build.options, plan.publications);
+  require_target_tables(*build.target, build.options, plan, restored);
+  if (!build.options.publication.empty()) adopt_publication(*build.source, build.options.publication, plan);
+  build.replica = new_generation(build, plan, restored);
+  if (again) {
+    build.store.replace_generation(build.replica, states_of(plan.jobs));
+  } else {
+    build.store.insert_replica(build.replica, states_of(plan.jobs));
+  }
+  build.made.record = true;
+  build.jobs = std::move(plan.jobs);
+  if (!again) build.replica.epoch = build.lease.begin_term();
+  log::info("replica {}: {} tables recorded, generation {}", build.replica.name, build.jobs.size(),
+            build.replica.generation);
+  create_source_objects(build, plan.publications);
+}
+
+// The last run ended before the slot was recorded; no table can have been committed.
+void begin_again(Build& build) {
+  build.replica.epoch = build.lease.begin_term();
+  require_same_source(build);
+  remove_remnants(*build.source, build.replica);
+  begin_generation(build, true);
+}
+
+void resume(Build& build) {
+  build.replica.epoch = build.lease.begin_term();
+  require_same_options(build.replica, build.options, build.source_server);
+  auto progress = build.store.load_progress(build.replica);
+  source::require_history(*build.source,
+                          {build.replica.slot, build.replica.source_database, build.replica.source_system_id,
+                           build.replica.source_timeline, progress.applied_lsn});
+  load_jobs(build);
+  log::info("replica {}: going on, {} of {} tables are copied", build.replica.name, build.summary.tables_kept,
+            build.jobs.size());
+}
+
+void copied_already(Build& build) {
+  build.replica.epoch = build.lease.begin_term();
+  require_same_options(build.replica, build.options, build.source_server);
+}
+
+// Once per generation, when every table stands: foreign keys, triggers, views, sequences.
+void complete(Build& build) {
+  auto start = Clock::now();
+  if (build.archive) copy::restore_rest(build.options.target, *build.archive, build.replica.replica_role, build.stop);
+  copy::copy_sequences(*build.source, *build.target, 0);
+  build.summary.finish_time += since(start);
+  PGBATON_FAILPOINT("before_streaming");
+  build.store.store_phase(build.replica, Phase::streaming);
+  build.store.add_event(build.replica.name, "copied", "");
+}
+
+void summarize(Build& build) {
+  auto& summary = build.summary;
+  summary.consistent_point = build.replica.consistent_point;
+  for (const auto& table : build.store.load_tables(build.replica)) {
+    if (table.phase == state::TablePhase::skipped) {
+      ++summary.tables_skipped;
+      continue;
+    }
+    ++summary.tables;
+    summary.rows += table.rows;
+    summary.bytes += table.bytes;
+  }
+}
+
+}  // namespace
+
+CloneSummary run_clone(const CloneOptions& options, state::Lease& lease, copy::CopyProgress& progress,
+                       const std::stop_token& stop) {
+  Build build(options, lease, progress, stop);
+  try {
+    build.inspect();
+    switch (build.replica.phase) {
+      case Phase::none:
+        begin_generation(build, false);
+        break;
+      case Phase::creating:
+        begin_again(build);
+        break;
+      case Phase::copying:
+      case Phase::indexing:
+        resume(build);
+        break;
+      case Phase::streaming:
+      case Phase::ready:
+        copied_already(build);
+        return build.summary;
+    }
+    copy_everything(build);
+    complete(build);
+    summarize(build);
+    return build.summary;
+  } catch (const Error& error) {
+    take_back_or_keep(build, error);
+    throw;
+  }
+}
+
+}  // namespace pgbaton::snapshot

@@ -1,0 +1,144 @@
+#include "definitions.hpp"
+
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/failpoint.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/pg/connection.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace pgbaton::snapshot {
+
+namespace {
+
+using Tables = std::map<QualifiedName, catalog::Table>;
+
+Tables tables_of(pg::Control& connection) {
+  Tables tables;
+  for (auto& table : catalog::load_tables(connection)) {
+    auto name = table.name;
+    tables.emplace(std::move(name), std::move(table));
+  }
+  return tables;
+}
+
+// Columns by what a copy and the stream depend on. Defaults count by their presence only.
+std::vector<std::string> shape(const catalog::Table& table) {
+  std::vector<std::string> lines;
+  for (const auto& column : table.columns)
+    if (column.name != kGuardColumn)
+      lines.push_back(fmt::format("{} {} {}{}{}{}", quote_identifier(column.name), column.full_type, column.identity,
+                                  column.generated, column.not_null, column.has_default));
+  return lines;
+}
+
+// With --schema none the target may have more, and constraints and defaults of its own.
+bool fits(const catalog::Table& source, const catalog::Table& target) {
+  return std::all_of(source.columns.begin(), source.columns.end(), [&](const catalog::Column& column) {
+    if (column.name == kGuardColumn) return true;
+    const auto* other = target.find_column(column.name);
+    return other != nullptr && (column.generated != ' ' || other->generated == ' ');
+  });
+}
+
+// Drops the (empty) table and runs its entries of the archive: the table itself, its sequences, defaults, grants.
+void make_anew(const Build& build, const copy::CopyJob& job) {
+  auto target = pg::Connection::open(build.options.target, "definition");
+  target.exec("begin");
+  try {
+    target.exec("drop table if exists " + job.table.name.quoted());
+  } catch (Error& error) {
+    throw Error(ErrorKind::rejected,
+                "its definition changed on the source, and the target's cannot be replaced: " + error.message())
+        .side(Side::target)
+        .sqlstate(error.sqlstate())
+        .table(job.table.name.quoted())
+        .hint("Drop what depends on it on the target, then run the same command again.");
+  }
+  for (const auto& entry : build.archive->entries())
+    if (entry.section == copy::Section::pre_data && entry.table == job.table.name && !entry.left_out)
+      target.exec(entry.sql);
+  target.exec("commit");
+}
+
+void compare(const Build& build, const std::vector<copy::CopyJob>& pending) {
+  auto on_target = tables_of(*build.target);
+  for (const auto& job : pending) {
+    auto found = on_target.find(job.table.name);
+    bool exists = found != on_target.end();
+    if (!build.restores_schema()) {
+      if (exists && fits(job.table, found->second)) continue;
+      throw Error(ErrorKind::rejected,
+                  exists ? "the target's table lacks columns of the source's" : "the table is missing on the target")
+          .side(Side::target)
+          .table(job.table.name.quoted())
+          .hint("Make it the same on the target (--schema none leaves that to you), then run the same command again.");
+    }
+    if (exists && shape(job.table) == shape(found->second)) continue;
+    log::info("{}: {} on the target as the source has it now", job.table.name.quoted(), exists ? "made anew" : "made");
+    make_anew(build, job);
+  }
+}
+
+// Whether pre-data was committed by a run that was killed before it could say so: it comes in one piece, and none of
+// the tables existed before.
+bool restored_unrecorded(const Build& build) {
+  auto on_target = tables_of(*build.target);
+  return std::any_of(build.jobs.begin(), build.jobs.end(),
+                     [&](const copy::CopyJob& job) { return on_target.contains(job.table.name); });
+}
+
+}  // namespace
+
+void restore_or_compare(Build& build, std::vector<copy::CopyJob>& pending) {
+  if (build.restores_schema() && !build.replica.schema_restored) {
+    bool there = restored_unrecorded(build);
+    if (!there) build.archive->restore_pre_data(build.options.target, build.stop);
+    PGBATON_FAILPOINT("schema_restored");
+    build.store.store_schema_restored(build.replica);
+    build.replica.schema_restored = true;
+    if (!there) return;
+  }
+  compare(build, pending);
+}
+
+void describe_again(pg::Control& source, std::vector<copy::CopyJob>& pending) {
+  std::map<catalog::Oid, catalog::Table> by_oid;
+  for (auto& table : catalog::load_tables(source)) by_oid.emplace(table.oid, std::move(table));
+  for (auto& job : pending) {
+    auto found = by_oid.find(job.table.oid);
+    if (found == by_oid.end()) continue;  // dropped: the copy finds out and says so
+    auto name = job.table.name;
+    job.table = found->second;
+    if (job.table.name != name)
+      throw Error(ErrorKind::rejected, "the table was renamed on the source to " + job.table.name.quoted())
+          .side(Side::source)
+          .table(name.quoted())
+          .hint("Rename it back, or begin anew with --restart.");
+  }
+}
+
+std::vector<QualifiedName> tables_left_out(pg::Control& source, const CloneOptions& options) {
+  auto all = catalog::load_tables(source);
+  std::set<catalog::Oid> kept;
+  for (const auto& table : catalog::apply_filter(all, options.filter)) kept.insert(table.oid);
+  std::vector<QualifiedName> left_out;
+  for (const auto& table : all)
+    if (!kept.contains(table.oid)) left_out.push_back(table.name);
+  return left_out;
+}
+
+std::map<QualifiedName, QualifiedName> load_target_roots(pg::Control& target) {
+  auto tables = catalog::load_tables(target);
+  std::map<catalog::Oid, QualifiedName> names;
+  for (const auto& table : tables) names.emplace(table.oid, table.name);
+  std::map<QualifiedName, QualifiedName> roots;
+  for (const auto& table : tables)
+    if (table.root_oid != 0 && names.contains(table.root_oid)) roots.emplace(table.name, names.at(table.root_oid));
+  return roots;
+}
+
+}  // namespace pgbaton::snapshot

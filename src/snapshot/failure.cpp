@@ -1,0 +1,84 @@
+#include "failure.hpp"
+
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/base/size.hpp>
+
+#include <fmt/format.h>
+
+#include "fingerprint.hpp"
+#include "remnants.hpp"
+
+namespace pgbaton::snapshot {
+
+namespace {
+
+// Another writer owns the replica now: nothing of it is ours to change.
+bool belongs_to_other(const Error& error) {
+  return error.kind() == ErrorKind::held_elsewhere;
+}
+
+void take_back(Build& build) {
+  auto source = pg::open_control(build.options.source, "take-back");
+  auto target = pg::open_control(build.options.target, "take-back");
+  auto mine = build.replica;
+  if (!build.made.slot) mine.slot.clear();
+  if (!build.made.publications) mine.publication.clear(), mine.publication_inserts.clear();
+  if (build.made.slot) source::drop_slot(*source, mine.slot, true);
+  if (build.made.publications && mine.owns_publication) source::drop_publication(*source, mine.publication);
+  if (build.made.publications && !mine.publication_inserts.empty())
+    source::drop_publication(*source, mine.publication_inserts);
+  state::Store store(*target);
+  store.delete_replica(build.replica.name);
+  store.drop_schema_if_unused();
+  log::info("nothing was copied yet: slot, publications and state of replica {} were removed again",
+            build.replica.name);
+}
+
+std::string drop_line(const Build& build) {
+  const auto& name = build.options.names.name;
+  return fmt::format("pgbaton drop{} --source '{}' --target '{}'", name == "default" ? "" : " --name " + name,
+                     pg::redact(build.options.source.conninfo), pg::redact(build.options.target.conninfo));
+}
+
+void keep(Build& build, const Error& error) {
+  auto target = pg::open_control(build.options.target, "last-error");
+  state::Store(*target).store_last_error(build.replica.name, error_json(error));
+  std::string held = "the source cannot be asked now how much WAL it holds";
+  try {
+    auto source = pg::open_control(build.options.source, "last-error");
+    auto slot = source::load_slot(*source, build.replica.slot);
+    held = slot ? "it holds " + format_size(static_cast<std::uint64_t>(std::max<std::int64_t>(slot->held_bytes, 0))) +
+                      " of WAL"
+                : "it is gone";
+  } catch (const Error& problem) {
+    log::debug("asking the source for the slot: {}", problem.describe());
+  }
+  log::warning("kept for the next run: slot {} on the source ({}), its publications, and the state on the target",
+               build.replica.slot, held);
+  log::warning("run the same command again to go on, or remove them with: {}", drop_line(build));
+}
+
+}  // namespace
+
+void take_back_or_keep(Build& build, const Error& error) noexcept {
+  try {
+    if (belongs_to_other(error)) return;
+    build.snapshot.reset();
+    if (build.replica.phase == state::Phase::none) {
+      state::Store(*pg::open_control(build.options.target, "take-back")).drop_schema_if_unused();
+    } else if (build.options.on_failure == OnFailure::drop) {
+      auto report = remove_replica(build.options.source, build.options.target, build.options.names);
+      for (const auto& line : report.removed) log::info("removed {}", line);
+      for (const auto& line : report.left) log::warning("left: {}", line);
+    } else if (build.made.record && !build.any_table_committed && !build.replica.schema_restored) {
+      take_back(build);
+    } else {
+      keep(build, error);
+    }
+  } catch (const std::exception& problem) {
+    log::error("cleaning up after the failure: {}", problem.what());
+  }
+}
+
+}  // namespace pgbaton::snapshot

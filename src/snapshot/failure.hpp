@@ -1,0 +1,13 @@
+// What a failed clone leaves behind, and what it says about it.
+#pragma once
+#include "build.hpp"
+
+namespace pgbaton::snapshot {
+
+// Before anything that is worth keeping exists, everything this run made is taken back: publications, slot and state.
+// Once a table is committed, or the schema restored (taking that back could take something else with it), slot and
+// state stay for the next run, and how to end it is said; --on-failure drop removes them. Never throws: `error` is the
+// news.
+void take_back_or_keep(Build& build, const Error& error) noexcept;
+
+}  // namespace pgbaton::snapshot

@@ -1,0 +1,89 @@
+#include "fingerprint.hpp"
+
+#include <pgbaton/base/error.hpp>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+namespace pgbaton::snapshot {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view to_string(SchemaMode mode) {
+  switch (mode) {
+    case SchemaMode::full:
+      return "full";
+    case SchemaMode::none:
+      return "none";
+  }
+  return "full";
+}
+
+std::string_view to_string(Keyless keyless) {
+  switch (keyless) {
+    case Keyless::insert_only:
+      return "insert-only";
+    case Keyless::full:
+      return "full";
+    case Keyless::exclude:
+      return "exclude";
+  }
+  return "insert-only";
+}
+
+Json as_json(const CloneOptions& options, const catalog::Server& source) {
+  const auto& filter = options.filter;
+  return Json{{"source_system_id", std::to_string(source.system_identifier)},
+              {"source_database", source.database},
+              {"schema", to_string(options.schema)},
+              {"guard", state::to_string(options.guard)},
+              {"keyless", to_string(options.keyless)},
+              {"publication", options.publication},
+              {"include_tables", filter.include_tables},
+              {"exclude_tables", filter.exclude_tables},
+              {"include_schemas", filter.include_schemas},
+              {"exclude_schemas", filter.exclude_schemas},
+              {"exclude_data", filter.exclude_data}};
+}
+
+}  // namespace
+
+std::string options_json(const CloneOptions& options, const catalog::Server& source) {
+  return as_json(options, source).dump();
+}
+
+void require_same_options(const state::Replica& replica, const CloneOptions& options, const catalog::Server& source) {
+  auto now = as_json(options, source);
+  auto then = Json::parse(replica.options, nullptr, false);
+  if (then.is_discarded() || !then.is_object())
+    throw Error(ErrorKind::usage, "pgbaton.replica.options of " + replica.name + " cannot be read")
+        .side(Side::target)
+        .hint("Begin anew with --restart.");
+  std::string differences;
+  for (const auto& [key, value] : now.items()) {
+    auto before = then.contains(key) ? then[key] : Json();
+    if (before != value)
+      differences +=
+          fmt::format("{}{} was {} and is now {}", differences.empty() ? "" : "; ", key, before.dump(), value.dump());
+  }
+  if (differences.empty()) return;
+  throw Error(ErrorKind::usage, fmt::format("replica {} was begun with other options: {}", replica.name, differences))
+      .hint("Use the same source and options again, give another --name, or begin anew with --restart.");
+}
+
+std::string error_json(const Error& error) {
+  Json json{{"kind", pgbaton::to_string(error.kind())},
+            {"exit_code", exit_code(error.kind())},
+            {"message", error.describe()},
+            {"hint", error.hint()},
+            {"at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))}};
+  // A server message may hold bytes that are no UTF-8; they must not hide the error.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace pgbaton::snapshot

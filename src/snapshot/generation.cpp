@@ -1,0 +1,117 @@
+#include "generation.hpp"
+
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
+
+#include <fmt/format.h>
+
+#include <map>
+#include <random>
+
+#include "fingerprint.hpp"
+#include "preflight.hpp"
+
+namespace pgbaton::snapshot {
+
+namespace {
+
+using state::Phase;
+using state::TablePhase;
+
+// A random UUID (version 4). random_device reads the kernel's generator here, so two processes never agree.
+std::string new_uuid() {
+  std::random_device random;
+  auto bits = [&] { return static_cast<std::uint32_t>(random()); };
+  return fmt::format("{:08x}-{:04x}-4{:03x}-{:04x}-{:08x}{:04x}", bits(), bits() & 0xffff, bits() & 0xfff,
+                     (bits() & 0x3fff) | 0x8000, bits(), bits() & 0xffff);
+}
+
+}  // namespace
+
+Build::Build(const CloneOptions& clone_options, state::Lease& writers_lease, copy::CopyProgress& copy_progress,
+             std::stop_token stop_token)
+    : options(clone_options),
+      lease(writers_lease),
+      progress(copy_progress),
+      stop(std::move(stop_token)),
+      source(pg::open_control(options.source, "clone")),
+      target(pg::open_control(options.target, "clone")),
+      store(*target) {}
+
+void Build::inspect() {
+  source_server = catalog::load_server(*source);
+  target_server = catalog::load_server(*target);
+  refuse_same_database(source_server, target_server);
+  store.install();
+  if (auto found = store.load_replica(options.names.name)) replica = *found;
+}
+
+state::Replica new_generation(const Build& build, const TablePlan& plan, bool restored) {
+  state::Replica replica;
+  replica.name = build.options.names.name;
+  replica.generation = new_uuid();
+  replica.source_system_id = build.source_server.system_identifier;
+  replica.source_timeline = build.source_server.timeline;
+  replica.source_database = build.source_server.database;
+  replica.slot = build.options.names.base;
+  replica.publication = plan.publications.publication;
+  replica.publication_inserts = plan.publications.publication_inserts;
+  replica.owns_publication = build.options.publication.empty();
+  replica.phase = Phase::creating;
+  replica.epoch = build.replica.epoch;
+  replica.options = options_json(build.options, build.source_server);
+  replica.schema_restored = restored;
+  replica.replica_role = catalog::may_set_replica_role(*build.target);
+  return replica;
+}
+
+std::vector<state::TableState> states_of(const std::vector<copy::CopyJob>& jobs) {
+  std::vector<state::TableState> states;
+  for (const auto& job : jobs) states.push_back(job.state);
+  return states;
+}
+
+void adopt_publication(pg::Control& source, const std::string& name, TablePlan& plan) {
+  verify_publication(source, name, plan.jobs);
+  plan.publications.tables.clear();
+  plan.publications.tables_inserts_only.clear();
+  plan.publications.publication_inserts.clear();
+}
+
+void load_jobs(Build& build) {
+  auto states = build.store.load_tables(build.replica);
+  std::map<catalog::Oid, catalog::Table> tables;
+  for (auto& table : catalog::load_tables(*build.source)) tables.emplace(table.oid, std::move(table));
+  for (auto& recorded : states) {
+    auto found = tables.find(recorded.source_oid);
+    bool copied = recorded.phase == TablePhase::copied || recorded.phase == TablePhase::indexed ||
+                  recorded.phase == TablePhase::done;
+    if (copied) {
+      ++build.summary.tables_kept;
+      build.any_table_committed = true;
+    }
+    if (found == tables.end() && !copied && recorded.phase != TablePhase::skipped) {
+      recorded.phase = TablePhase::skipped;
+      recorded.note = "dropped or renamed on the source before it was copied";
+      build.store.store_table(build.replica, recorded);
+      log::warning("{}: {}", recorded.name.quoted(), recorded.note);
+    }
+    copy::CopyJob job;
+    if (found != tables.end()) job.table = found->second;
+    job.table.name = recorded.name;  // under which the target has it, also when the source renamed it meanwhile
+    job.state = std::move(recorded);
+    build.jobs.push_back(std::move(job));
+  }
+}
+
+void require_same_source(const Build& build) {
+  if (build.replica.source_system_id == build.source_server.system_identifier &&
+      build.replica.source_database == build.source_server.database)
+    return;
+  throw Error(ErrorKind::usage,
+              fmt::format("replica {} was begun on another source (system {}, database {})", build.replica.name,
+                          build.replica.source_system_id, build.replica.source_database))
+      .hint("Give the same --source again, or remove the replica with `pgbaton drop` and that source.");
+}
+
+}  // namespace pgbaton::snapshot

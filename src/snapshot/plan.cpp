@@ -1,0 +1,185 @@
+// A partitioned table is published at its root when the root and all of its leaves have a usable identity and all of
+// them are wanted: then leaves attached later are in the stream, too. Otherwise the leaves are published by name.
+// Either way (publish_via_partition_root is off) rows arrive under the leaf's name, and only leaves are copied.
+#include "plan.hpp"
+
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace pgbaton::snapshot {
+
+namespace {
+
+using catalog::Identity;
+using catalog::Oid;
+using catalog::Table;
+
+// PostgreSQL's limit is 1600 columns, dropped ones included; the difference is for the columns of the years to come.
+constexpr std::size_t kMaxColumnsForGuard = 1590;
+
+bool is_root(const Table& table) {
+  return table.kind == 'p' && table.root_oid == 0;
+}
+
+std::set<Oid> oids_of(const std::vector<Table>& tables) {
+  std::set<Oid> oids;
+  for (const auto& table : tables) oids.insert(table.oid);
+  return oids;
+}
+
+// Tables whose rows --exclude-data leaves out.
+std::set<Oid> without_data(const std::vector<Table>& tables, const catalog::TableFilter& filter) {
+  if (filter.exclude_data.empty()) return {};
+  catalog::TableFilter only;
+  only.exclude_tables = filter.exclude_data;
+  auto excluded = oids_of(tables);
+  for (const auto& kept : catalog::apply_filter(tables, only)) excluded.erase(kept.oid);
+  return excluded;
+}
+
+// Members of plain inheritance: a guard column of the parent would be inherited with the parent's boundary.
+std::set<Oid> inheritance_members(pg::Control& source) {
+  return pg::control(Side::source, "reading inheritance", [&] {
+    std::set<Oid> members;
+    pqxx::nontransaction tx(source);
+    for (auto row : tx.exec("select i.inhrelid, i.inhparent from pg_catalog.pg_inherits i join pg_catalog.pg_class p "
+                            "on p.oid = i.inhparent where p.relkind = 'r'"))
+      members.insert({row[0].as<Oid>(), row[1].as<Oid>()});
+    return members;
+  });
+}
+
+bool guard_possible(const Table& table) {
+  return !table.row_type_in_use && table.columns.size() < kMaxColumnsForGuard;
+}
+
+bool has_key(const Table& table) {
+  return !table.unique_keys.empty() || !table.identity_columns.empty();
+}
+
+class Planner {
+ public:
+  Planner(pg::Control& source, const CloneOptions& options, std::vector<Table> all)
+      : options_(options),
+        all_(std::move(all)),
+        kept_(catalog::apply_filter(all_, options.filter)),
+        without_data_(without_data(kept_, options.filter)),
+        inheritance_(inheritance_members(source)) {
+    for (const auto& table : kept_) by_oid_[table.oid] = &table;
+    find_roots();
+  }
+
+  TablePlan plan() {
+    TablePlan plan;
+    plan.publications.publication = options_.publication.empty() ? options_.names.base : options_.publication;
+    for (const auto& table : kept_) add(table, plan);
+    if (!plan.publications.tables_inserts_only.empty())
+      plan.publications.publication_inserts = options_.names.publication_inserts;
+    return plan;
+  }
+
+ private:
+  // Why no row of the table is copied or streamed; "" when they are.
+  std::string skip_reason(const Table& table) const {
+    if (table.kind == 'p') return "partitioned: the rows are in its partitions";
+    if (table.persistence == 'u') return "unlogged: its rows are not in the stream, so they are not copied either";
+    if (without_data_.contains(table.oid)) return "left empty by --exclude-data";
+    if (table.identity == Identity::unusable && options_.keyless == Keyless::exclude)
+      return "left empty by keyless: exclude (" + table.identity_reason + ")";
+    return "";
+  }
+
+  void find_roots() {
+    for (const auto& root : kept_) {
+      if (!is_root(root)) continue;
+      bool publish = root.identity != Identity::unusable;
+      bool guard = guard_possible(root);
+      for (const auto& leaf : all_) {
+        if (leaf.root_oid != root.oid) continue;
+        bool wanted = by_oid_.contains(leaf.oid) && (leaf.kind == 'p' || skip_reason(leaf).empty());
+        publish = publish && wanted && leaf.identity != Identity::unusable;
+        guard = guard && guard_possible(leaf);
+        if (leaf.kind == 'r') guard = guard && has_key(leaf);
+      }
+      if (publish) published_roots_.insert(root.oid);
+      if (guard) guarded_roots_.insert(root.oid);
+    }
+  }
+
+  state::GuardKind guard_of(const Table& table) const {
+    bool column = options_.guard == state::GuardKind::column && table.kind == 'r' && guard_possible(table) &&
+                  has_key(table) && !inheritance_.contains(table.oid) && !table.has_children;
+    if (column && by_oid_.contains(table.root_oid)) column = guarded_roots_.contains(table.root_oid);
+    return column ? state::GuardKind::column : state::GuardKind::none;
+  }
+
+  void add(const Table& table, TablePlan& plan) {
+    copy::CopyJob job{table, {}};
+    job.state.source_oid = table.oid;
+    job.state.name = table.name;
+    job.state.bytes_total = static_cast<std::int64_t>(table.bytes);
+    job.state.guard = guard_of(table);
+    job.state.note = skip_reason(table);
+    if (job.state.note.empty()) {
+      publish(table, job, plan.publications);
+    } else {
+      job.state.phase = state::TablePhase::skipped;
+      job.state.guard = state::GuardKind::none;
+      job.state.bytes_total = 0;
+      if (published_roots_.contains(table.oid)) plan.publications.tables.push_back(table.name);
+    }
+    job.state.guarded = job.state.guard == state::GuardKind::none;
+    plan.jobs.push_back(std::move(job));
+  }
+
+  void publish(const Table& table, copy::CopyJob& job, source::PublicationPlan& publications) const {
+    if (published_roots_.contains(table.root_oid)) return;  // by its root
+    if (table.identity != Identity::unusable) {
+      publications.tables.push_back(table.name);
+      return;
+    }
+    job.state.inserts_only = true;
+    job.state.note = "inserts and truncate only: " + table.identity_reason;
+    publications.tables_inserts_only.push_back(table.name);
+  }
+
+  const CloneOptions& options_;
+  const std::vector<Table> all_, kept_;
+  const std::set<Oid> without_data_, inheritance_;
+  std::map<Oid, const Table*> by_oid_;  // kept ones
+  std::set<Oid> published_roots_, guarded_roots_;
+};
+
+// --keyless full: the only change that pgbaton ever makes to a user table on the source, and only when asked for.
+void set_identity_full(pg::Control& source, const std::vector<Table>& tables, const catalog::TableFilter& filter) {
+  for (const auto& table : catalog::apply_filter(tables, filter)) {
+    if (table.kind != 'r' || table.persistence != 'p' || table.identity != Identity::unusable) continue;
+    auto doing = "setting REPLICA IDENTITY FULL on " + table.name.quoted();
+    pg::control(Side::source, doing, [&] {
+      pqxx::work tx(source);
+      tx.exec("set local lock_timeout = '10s'");  // its queue would block the application's statements behind it
+      tx.exec("alter table " + table.name.quoted() + " replica identity full");
+      tx.commit();
+    });
+    log::warning("source: {} (keyless: full); it stays so", doing);
+  }
+}
+
+}  // namespace
+
+TablePlan plan_tables(pg::Control& source, const CloneOptions& options) {
+  auto tables = catalog::load_tables(source);
+  if (options.keyless == Keyless::full) {
+    set_identity_full(source, tables, options.filter);
+    tables = catalog::load_tables(source);
+  }
+  return Planner(source, options, std::move(tables)).plan();
+}
+
+}  // namespace pgbaton::snapshot

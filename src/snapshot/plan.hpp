@@ -1,0 +1,20 @@
+// Which tables are copied, how each is published, and which guard it gets.
+#pragma once
+#include <pgbaton/snapshot/clone.hpp>
+#include <pgbaton/source/publication.hpp>
+
+#include <vector>
+
+namespace pgbaton::snapshot {
+
+struct TablePlan {
+  // Leaves and plain tables that are copied, and those that are recorded as skipped, with the reason: partitioned
+  // tables (their rows are in the leaves), unlogged ones, those of --exclude-data.
+  std::vector<copy::CopyJob> jobs;
+  source::PublicationPlan publications;
+};
+
+// Reads the source only, except for Keyless::full, which sets REPLICA IDENTITY FULL on tables without usable identity.
+TablePlan plan_tables(pg::Control& source, const CloneOptions& options);
+
+}  // namespace pgbaton::snapshot

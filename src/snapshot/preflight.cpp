@@ -1,0 +1,134 @@
+#include "preflight.hpp"
+
+#include <pgbaton/base/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace pgbaton::snapshot {
+
+namespace {
+
+using state::TablePhase;
+
+// "a, b, c and 17 more"
+std::string first_few(const std::vector<QualifiedName>& names) {
+  constexpr std::size_t kNamed = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kNamed); ++i) text += (i ? ", " : "") + names[i].quoted();
+  if (names.size() > kNamed) text += fmt::format(" and {} more", names.size() - kNamed);
+  return text;
+}
+
+std::set<QualifiedName> names_on(pg::Control& connection) {
+  std::set<QualifiedName> names;
+  for (const auto& table : catalog::load_tables(connection)) names.insert(table.name);
+  return names;
+}
+
+std::vector<QualifiedName> non_empty(pg::Control& target, const std::vector<QualifiedName>& names) {
+  return pg::control(Side::target, "looking whether the target's tables are empty", [&] {
+    std::vector<QualifiedName> found;
+    pqxx::nontransaction tx(target);
+    for (const auto& name : names)
+      if (tx.exec1("select exists (select from only " + name.quoted() + ")")[0].as<bool>()) found.push_back(name);
+    return found;
+  });
+}
+
+void require_empty_tables(pg::Control& target, const TablePlan& plan) {
+  auto existing = names_on(target);
+  std::vector<QualifiedName> missing, present;
+  for (const auto& job : plan.jobs)
+    if (job.state.phase != TablePhase::skipped)
+      (existing.contains(job.table.name) ? present : missing).push_back(job.table.name);
+  if (!missing.empty())
+    throw Error(ErrorKind::preflight, "--schema none, but the target lacks " + first_few(missing))
+        .side(Side::target)
+        .hint("Create these tables, leave them out with --exclude-table, or use --schema full.");
+  if (auto filled = non_empty(target, present); !filled.empty())
+    throw Error(ErrorKind::preflight, "--schema none, but there are rows in the target's " + first_few(filled))
+        .side(Side::target)
+        .hint("Empty these tables, or leave them out with --exclude-table.");
+}
+
+}  // namespace
+
+void refuse_same_database(const catalog::Server& source, const catalog::Server& target) {
+  if (source.system_identifier == 0 || source.system_identifier != target.system_identifier) return;
+  if (source.database_oid != target.database_oid) return;
+  throw Error(ErrorKind::preflight, fmt::format("source and target are the same database ({})", source.database))
+      .hint("Look at --source and --target: the target must be another database.");
+}
+
+void require_logical_source(const catalog::Server& source) {
+  if (source.in_recovery)
+    throw Error(ErrorKind::preflight, "the source is a standby")
+        .side(Side::source)
+        .hint("Give the primary's connection string.");
+  if (source.wal_level != "logical")
+    throw Error(ErrorKind::preflight, "wal_level is " + source.wal_level + " on the source, logical is needed")
+        .side(Side::source)
+        .hint("Set wal_level = logical and restart the source; `pgbaton check` lists what else is missing.");
+}
+
+void require_names_free(pg::Control& source, const CloneOptions& options, const source::PublicationPlan& plan) {
+  auto refuse = [](std::string_view what, const std::string& name) {
+    throw Error(ErrorKind::preflight,
+                fmt::format("the source has a {} {} that this target's state does not know", what, name))
+        .side(Side::source)
+        .hint("It may belong to another replica: give another --name. If it is a remnant, drop it by hand.");
+  };
+  if (source::load_slot(source, options.names.base)) refuse("replication slot", options.names.base);
+  if (options.publication.empty() && source::publication_exists(source, plan.publication))
+    refuse("publication", plan.publication);
+  if (!plan.publication_inserts.empty() && source::publication_exists(source, plan.publication_inserts))
+    refuse("publication", plan.publication_inserts);
+}
+
+void require_target_tables(pg::Control& target, const CloneOptions& options, const TablePlan& plan, bool restored) {
+  if (options.schema == SchemaMode::none) return require_empty_tables(target, plan);
+  if (restored) return;
+  auto existing = names_on(target);
+  std::vector<QualifiedName> there;
+  for (const auto& job : plan.jobs)
+    if (existing.contains(job.table.name)) there.push_back(job.table.name);
+  if (there.empty()) return;
+  throw Error(ErrorKind::preflight, "the target has tables of the source already: " + first_few(there))
+      .side(Side::target)
+      .hint("Clone into an empty database, or use --schema none when these tables exist and are empty on purpose.");
+}
+
+void verify_publication(pg::Control& source, const std::string& name, const std::vector<copy::CopyJob>& jobs) {
+  auto refuse = [&](const std::string& why, std::string_view hint) {
+    throw Error(ErrorKind::preflight, fmt::format("publication {}: {}", quote_identifier(name), why))
+        .side(Side::source)
+        .hint(hint);
+  };
+  if (!source::publication_exists(source, name)) refuse("does not exist", "Create it, or leave --publication away.");
+  pg::control(Side::source, "reading the publication", [&] {
+    pqxx::nontransaction tx(source);
+    auto row = tx.exec_params1(
+        "select pubinsert and pubupdate and pubdelete and pubtruncate, coalesce((to_jsonb(p) ->> 'pubviaroot')::bool, "
+        "false), exists (select from pg_catalog.pg_publication_rel r where r.prpubid = p.oid and (to_jsonb(r) ->> "
+        "'prqual' is not null or to_jsonb(r) ->> 'prattrs' is not null)) from pg_catalog.pg_publication p "
+        "where pubname = $1",
+        name);
+    if (!row[0].as<bool>()) refuse("does not publish all of insert, update, delete and truncate", "Set publish so.");
+    if (row[1].as<bool>()) refuse("has publish_via_partition_root", "Set publish_via_partition_root = false.");
+    if (row[2].as<bool>())
+      refuse("has a row filter or a column list", "Publish whole tables; choose tables with --include-table.");
+  });
+  std::set<QualifiedName> published;
+  for (auto& table : source::published_tables(source, name)) published.insert(std::move(table));
+  std::vector<QualifiedName> missing;
+  for (const auto& job : jobs)
+    if (job.state.phase != TablePhase::skipped && !published.contains(job.table.name))
+      missing.push_back(job.table.name);
+  if (!missing.empty())
+    refuse("lacks " + first_few(missing), "Add these tables to it, or leave them out with --exclude-table.");
+}
+
+}  // namespace pgbaton::snapshot

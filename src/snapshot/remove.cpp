@@ -1,0 +1,196 @@
+// Taking a replica away: what finish, drop and --restart share. User tables stay.
+//
+// The target's state says what belongs to the replica. A slot or publication that no state names is removed only when
+// the target cannot be asked at all; then the names are those that this replica would have given.
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/copy/finalize.hpp>
+#include <pgbaton/snapshot/clone.hpp>
+#include <pgbaton/source/publication.hpp>
+#include <pgbaton/source/slot.hpp>
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "definitions.hpp"
+#include "remnants.hpp"
+
+namespace pgbaton::snapshot {
+
+namespace {
+
+using state::TablePhase;
+
+// Runs one removal; a failure becomes a line of what is left.
+bool attempt(RemovalReport& report, const std::string& what, const std::function<void()>& work) {
+  try {
+    work();
+    return true;
+  } catch (const Error& error) {
+    report.left.push_back(
+        fmt::format("{}: {}{}{}", what, error.describe(), error.hint().empty() ? "" : ". ", error.hint()));
+    return false;
+  }
+}
+
+std::unique_ptr<pg::Control> open_or_report(const pg::Endpoint& endpoint, RemovalReport& report,
+                                            const std::string& what_stays) {
+  std::unique_ptr<pg::Control> connection;
+  attempt(report, what_stays, [&] { connection = pg::open_control(endpoint, "remove"); });
+  return connection;
+}
+
+// Guard columns first: as long as one is left the state must know of it.
+bool remove_guards(pg::Control& target, state::Store& store, const state::Replica& replica, RemovalReport& report) {
+  auto roots = load_target_roots(target);
+  std::set<QualifiedName> done;
+  bool all = true;
+  for (auto& table : store.load_tables(replica)) {
+    if (table.guard != state::GuardKind::column) continue;
+    auto root = roots.find(table.name);
+    const auto& holder = root == roots.end() ? table.name : root->second;
+    bool dropped = done.contains(holder) || attempt(report, "guard column of " + holder.quoted(), [&] {
+                     if (catalog::load_table(target, holder)) copy::drop_guard(target, holder);
+                     done.insert(holder);
+                   });
+    all = all && dropped;
+  }
+  if (!done.empty() && all)
+    report.removed.push_back(fmt::format("guard columns of {} tables on the target", done.size()));
+  return all;
+}
+
+void remove_state(state::Store& store, const std::string& name, RemovalReport& report) {
+  attempt(report, "state of the replica on the target", [&] {
+    store.delete_replica(name);
+    report.removed.push_back(fmt::format("state of replica {} on the target", name));
+  });
+  attempt(report, "schema pgbaton on the target", [&] { store.drop_schema_if_unused(); });
+}
+
+// The names that this replica would have given, for when nobody can say what it has.
+state::Replica assumed(const ReplicaNames& names) {
+  state::Replica replica;
+  replica.name = names.name;
+  replica.slot = replica.publication = names.base;
+  replica.publication_inserts = names.publication_inserts;
+  return replica;
+}
+
+void remove_from_source(pg::Control& source, const state::Replica& replica, bool known, RemovalReport& report) {
+  attempt(report, fmt::format("slot {} and publications on the source", replica.slot), [&] {
+    auto slot = source::load_slot(source, replica.slot);
+    if (slot && slot->active && !known)
+      throw Error(ErrorKind::held_elsewhere, fmt::format("slot {} is in use by pid {}", replica.slot, slot->active_pid))
+          .side(Side::source)
+          .hint("Without the target nobody can say whose it is; stop its user or drop it by hand.");
+    for (auto& line : remove_remnants(source, replica)) report.removed.push_back(std::move(line));
+  });
+}
+
+std::string source_by_hand(const state::Replica& replica) {
+  auto text = fmt::format("slot on the source, SELECT pg_drop_replication_slot({})", quote_literal(replica.slot));
+  for (const auto& name : {replica.owns_publication ? replica.publication : std::string(), replica.publication_inserts})
+    if (!name.empty()) text += "; DROP PUBLICATION IF EXISTS " + quote_identifier(name);
+  return text;
+}
+
+// Names of ours that no state knows, where the target was asked: they may be another replica's.
+void report_unknown(pg::Control& source, const ReplicaNames& names, RemovalReport& report) {
+  attempt(report, "looking for remnants on the source", [&] {
+    if (source::load_slot(source, names.base))
+      report.left.push_back(
+          fmt::format("slot {} on the source: this target's state does not know it. If it is a "
+                      "remnant: SELECT pg_drop_replication_slot({})",
+                      names.base, quote_literal(names.base)));
+    for (const auto& name : {names.base, names.publication_inserts})
+      if (source::publication_exists(source, name))
+        report.left.push_back(
+            fmt::format("publication {} on the source: this target's state does not know it. If it is "
+                        "a remnant: DROP PUBLICATION {}",
+                        name, quote_identifier(name)));
+  });
+}
+
+}  // namespace
+
+RemovalReport remove_replica(const pg::Endpoint& source_endpoint, const pg::Endpoint& target_endpoint,
+                             const ReplicaNames& names) {
+  RemovalReport report;
+  auto target = open_or_report(target_endpoint, report, "guard columns and state on the target");
+  std::optional<state::Replica> replica;
+  std::optional<state::Store> store;
+  bool asked = target && attempt(report, "state on the target", [&] {
+                 store.emplace(*target);
+                 replica = store->load_replica(names.name);
+               });
+  auto known = replica.value_or(assumed(names));
+  auto source = open_or_report(source_endpoint, report, source_by_hand(known));
+  if (source && asked && !replica) {
+    report_unknown(*source, names, report);
+  } else if (source) {
+    remove_from_source(*source, known, replica.has_value(), report);
+  }
+  if (replica && remove_guards(*target, *store, *replica, report)) remove_state(*store, names.name, report);
+  return report;
+}
+
+namespace {
+
+// Foreign keys between recorded tables; they would keep them from being emptied and come back with the next build.
+void drop_foreign_keys(pqxx::work& tx, const std::string& name) {
+  auto keys = tx.exec_params(
+      "select format('alter table %I.%I drop constraint %I', n.nspname, c.relname, k.conname) from "
+      "pg_catalog.pg_constraint k join pg_catalog.pg_class c on c.oid = k.conrelid "
+      "join pg_catalog.pg_namespace n on n.oid = c.relnamespace join pg_catalog.pg_class f on f.oid = k.confrelid "
+      "join pg_catalog.pg_namespace m on m.oid = f.relnamespace where k.contype = 'f' and k.conparentid = 0 "
+      "and exists (select from pgbaton.table_state t where t.replica = $1 and t.schema_name = n.nspname and "
+      "t.table_name = c.relname) and exists (select from pgbaton.table_state t where t.replica = $1 and "
+      "t.schema_name = m.nspname and t.table_name = f.relname)",
+      name);
+  for (auto row : keys) tx.exec(row[0].as<std::string>());
+}
+
+void empty_tables(pg::Control& target, const state::Replica& replica, const std::vector<state::TableState>& tables) {
+  pg::control(Side::target, "emptying the tables of the replica", [&] {
+    pqxx::work tx(target);
+    if (replica.schema_restored) drop_foreign_keys(tx, replica.name);
+    std::string list;
+    for (const auto& table : tables) {
+      if (table.phase == TablePhase::skipped) continue;
+      auto there = tx.exec_params1("select to_regclass($1) is not null", table.name.quoted())[0].as<bool>();
+      if (there) list += (list.empty() ? "only " : ", only ") + table.name.quoted();
+    }
+    if (!list.empty()) tx.exec("truncate " + list);
+    tx.commit();
+  });
+}
+
+}  // namespace
+
+// The replica row stays, in phase creating and with its schema marked as restored: so the next run knows that the empty
+// tables it finds are its own.
+void reset_replica(const pg::Endpoint& source_endpoint, const pg::Endpoint& target_endpoint, const std::string& name) {
+  auto target = pg::open_control(target_endpoint, "reset");
+  state::Store store(*target);
+  auto replica = store.load_replica(name);
+  if (!replica) return;
+  auto source = pg::open_control(source_endpoint, "reset");
+  auto tables = store.load_tables(*replica);
+  RemovalReport report;
+  if (!remove_guards(*target, store, *replica, report))
+    throw Error(ErrorKind::rejected, "--restart: " + report.left.front())
+        .side(Side::target)
+        .hint("Drop what depends on the guard column, then run the same command again.");
+  empty_tables(*target, *replica, tables);
+  for (const auto& line : remove_remnants(*source, *replica)) log::info("removed {}", line);
+  for (auto& table : tables)
+    if (table.phase != TablePhase::skipped) table.phase = TablePhase::pending;
+  store.replace_generation(*replica, tables);
+  log::info("replica {}: emptied for a new start", name);
+}
+
+}  // namespace pgbaton::snapshot
