@@ -26,6 +26,29 @@ TEST(Arena, AMovedFromArenaIsEmptyAndUsable) {
   EXPECT_GE(taken.bytes(), 100'000u);
 }
 
+// Arrays of every size and alignment, written after all were given out: none may touch another.
+TEST(Arena, ArraysDoNotOverlap) {
+  Arena arena;
+  std::vector<std::span<std::uint16_t>> small;
+  std::vector<std::span<std::uint64_t>> large;
+  for (std::size_t i = 1; i < 300; ++i) {
+    arena.copy("x");  // throws the alignment off
+    small.push_back(arena.array<std::uint16_t>(i % 7 + 1));
+    large.push_back(arena.array<std::uint64_t>(i * i % 5'000 + 1));
+  }
+  for (std::size_t i = 0; i < small.size(); ++i) {
+    std::fill(small[i].begin(), small[i].end(), static_cast<std::uint16_t>(i));
+    std::fill(large[i].begin(), large[i].end(), i);
+  }
+  std::size_t held_bytes = 0;
+  for (std::size_t i = 0; i < small.size(); ++i) {
+    for (const auto number : small[i]) ASSERT_EQ(number, i);
+    for (const auto number : large[i]) ASSERT_EQ(number, i);
+    held_bytes += small[i].size_bytes() + large[i].size_bytes();
+  }
+  EXPECT_GE(arena.bytes(), held_bytes);
+}
+
 TEST(Arena, AlignsAndCountsWholeBlocks) {
   Arena arena;
   EXPECT_EQ(arena.bytes(), 0u);

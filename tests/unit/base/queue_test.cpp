@@ -81,6 +81,33 @@ TEST(Queue, CloseWakesWaitersOnBothSides) {
   EXPECT_EQ(popped, std::nullopt);
 }
 
+// Whatever push_for() said it took is handed out, also when the end comes in the middle of a run.
+TEST(Queue, AnErrorInTheMiddleLosesNothingThatWasTaken) {
+  for (int round = 0; round < 50; ++round) {
+    BoundedQueue<int> queue(16);
+    int taken = 0, handed_out = 0;
+    std::jthread producer([&] {
+      try {
+        while (queue.push_for(taken, 8, 60s)) ++taken;
+      } catch (const Error&) {
+      }
+    });
+    std::jthread closer([&] {
+      std::this_thread::sleep_for(std::chrono::microseconds(20 * round));
+      queue.close(std::make_exception_ptr(Error(ErrorKind::failed, "target gone")));
+    });
+    EXPECT_THROW(
+        while (true) {
+          const auto item = queue.pop_for(60s);
+          ASSERT_TRUE(item);
+          ASSERT_EQ(*item, handed_out++);
+        },
+        Error);
+    producer.join();
+    EXPECT_EQ(handed_out, taken);
+  }
+}
+
 TEST(Queue, ManyElementsThroughASmallQueue) {
   constexpr long kCount = 100'000;
   BoundedQueue<long> queue(64);

@@ -35,7 +35,7 @@ std::vector<Golden> pg15() {
 
 // The grammar decides by bytes already read and every message ends by a count, a size, a NUL or a fixed field, so no
 // prefix of a message is a message: there is no exception to make.
-TEST(DamagedMessage, no_prefix_decodes) {
+TEST(DamagedMessage, NoPrefixDecodes) {
   for (const auto& [line, section, lsn_offset, body] : pg15()) {
     ASSERT_TRUE(decodes(body)) << "line " << line;
     for (std::size_t size = 0; size < body.size(); ++size) {
@@ -44,7 +44,7 @@ TEST(DamagedMessage, no_prefix_decodes) {
   }
 }
 
-TEST(DamagedMessage, no_extension_decodes) {
+TEST(DamagedMessage, NoExtensionDecodes) {
   for (const auto& [line, section, lsn_offset, body] : pg15()) {
     for (const char extra : {'\0', '\1', 'n', '\xff'}) {
       Bytes longer = body;
@@ -55,7 +55,7 @@ TEST(DamagedMessage, no_extension_decodes) {
 }
 
 // A changed byte may well give another valid message (a letter of a name); it must never crash or read out of bounds.
-TEST(DamagedMessage, no_changed_byte_crashes) {
+TEST(DamagedMessage, NoChangedByteCrashes) {
   // Each bit flipped alone, the extremes, and the letters that the grammar knows.
   constexpr std::string_view kLetters = "nutbKONBCRYIDTMAdfi";
   std::size_t decoded = 0, refused = 0;

@@ -45,7 +45,7 @@ class WireGolden : public testing::TestWithParam<fs::path> {
   std::vector<Golden> golden_ = load_golden(GetParam());
 };
 
-TEST_P(WireGolden, every_message_is_what_the_recipe_says) {
+TEST_P(WireGolden, EveryMessageIsWhatTheRecipeSays) {
   std::vector<std::string> actual;
   std::string section;
   Describer describe;
@@ -63,7 +63,7 @@ TEST_P(WireGolden, every_message_is_what_the_recipe_says) {
 }
 
 // What the expectations leave out because it differs on every run.
-TEST_P(WireGolden, positions_times_and_ids_are_plausible) {
+TEST_P(WireGolden, PositionsTimesAndIdsArePlausible) {
   constexpr TimestampUs kDay = 86'400'000'000;
   std::optional<Begin> open;
   Lsn last_commit_lsn;
@@ -104,7 +104,7 @@ TEST_P(WireGolden, positions_times_and_ids_are_plausible) {
 }
 
 // Names and values are views into the bytes, never copies.
-TEST_P(WireGolden, values_are_views_into_the_body) {
+TEST_P(WireGolden, ValuesAreViewsIntoTheBody) {
   for (const auto& [line, section, lsn_offset, body] : golden_) {
     Arena arena;
     const auto* first = reinterpret_cast<const char*>(body.data());
@@ -174,7 +174,7 @@ struct Coverage {
 };
 
 // The recipe must not lose what the tests above rest on.
-TEST(WireRecipe, pg15_holds_every_kind) {
+TEST(WireRecipe, Pg15HoldsEveryKind) {
   Coverage coverage;
   for (const auto& golden : load_golden(fs::path(PGBATON_TEST_DATA) / "wire" / "pg15.txt")) {
     Arena arena;

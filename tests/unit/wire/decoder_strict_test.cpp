@@ -39,17 +39,17 @@ T decode_as(std::span<const std::byte> body, Arena& arena) {
   return std::get<T>(decode(arena.copy(body), arena));  // the arena outlives a body built in the same expression
 }
 
-TEST(Decoder, an_empty_message_has_no_type) {
+TEST(Decoder, AnEmptyMessageHasNoType) {
   expect_refused({}, "pgoutput message, offset 0 of 0 bytes: expected a message type");
 }
 
-TEST(Decoder, an_unknown_type_is_named) {
+TEST(Decoder, AnUnknownTypeIsNamed) {
   expect_refused(Build('Z'), "pgoutput message 'Z', offset 0 of 1 bytes: expected a message type: B, C, O");
   expect_refused(Build('\0'), "pgoutput message 0x00, offset 0 of 1 bytes");
   expect_refused(Build('\xff'), "pgoutput message 0xFF, offset 0 of 1 bytes");
 }
 
-TEST(Decoder, messages_of_later_protocol_versions_are_refused_by_name) {
+TEST(Decoder, MessagesOfLaterProtocolVersionsAreRefusedByName) {
   const std::pair<char, std::string> later[] = {{'S', "'S' (Stream Start) belongs to protocol version 2"},
                                                 {'E', "'E' (Stream Stop) belongs to protocol version 2"},
                                                 {'c', "'c' (Stream Commit) belongs to protocol version 2"},
@@ -61,7 +61,7 @@ TEST(Decoder, messages_of_later_protocol_versions_are_refused_by_name) {
   for (const auto& [type, text] : later) expect_refused(Build(type).u32(1), text);
 }
 
-TEST(Decoder, begin) {
+TEST(Decoder, Begin) {
   Arena arena;
   const auto begin = decode_as<Begin>(Build('B').u64(0x16B374D848).u64(static_cast<std::uint64_t>(-5)).u32(7), arena);
   EXPECT_EQ(begin.commit_lsn, Lsn{0x16B374D848});
@@ -72,7 +72,7 @@ TEST(Decoder, begin) {
   expect_refused(Build('B').u64(1).u64(0).u32(0), "offset 17 of 21 bytes: expected a transaction id, not 0");
 }
 
-TEST(Decoder, commit_flags_are_fixed_to_zero) {
+TEST(Decoder, CommitFlagsAreFixedToZero) {
   Arena arena;
   const auto commit = decode_as<Commit>(Build('C').u8(0).u64(16).u64(32).u64(9), arena);
   EXPECT_EQ(commit.commit_lsn, Lsn{16});
@@ -83,7 +83,7 @@ TEST(Decoder, commit_flags_are_fixed_to_zero) {
   expect_refused(Build('C').u8(0).u64(16).u64(0).u64(9), "offset 10 of 26 bytes: expected the end LSN");
 }
 
-TEST(Decoder, origin_may_have_no_position) {
+TEST(Decoder, OriginMayHaveNoPosition) {
   Arena arena;
   const auto origin = decode_as<Origin>(Build('O').u64(0).string("elsewhere"), arena);
   EXPECT_EQ(origin.origin_lsn, Lsn{});
@@ -96,7 +96,7 @@ Build relation_head(std::string_view schema, std::string_view name, char identit
   return Build('R').u32(99).string(schema).string(name).letter(identity).u16(columns);
 }
 
-TEST(Decoder, an_empty_schema_is_pg_catalog) {
+TEST(Decoder, AnEmptySchemaIsPgCatalog) {
   Arena arena;
   const auto relation = decode_as<Relation>(relation_head("", "t", 'd', 0), arena);
   EXPECT_EQ(relation.schema, "pg_catalog");
@@ -104,7 +104,7 @@ TEST(Decoder, an_empty_schema_is_pg_catalog) {
   EXPECT_EQ(decode_as<Type>(Build('Y').u32(5).string("").string("text"), arena).schema, "pg_catalog");
 }
 
-TEST(Decoder, relation_columns) {
+TEST(Decoder, RelationColumns) {
   Arena arena;
   const auto body =
       relation_head("s", "t", 'i', 2).u8(1).string("a").u32(23).u32(0xFFFFFFFF).u8(0).string("b").u32(1043).u32(24);
@@ -120,7 +120,7 @@ TEST(Decoder, relation_columns) {
   EXPECT_EQ(relation.columns[1].type_modifier, 24);
 }
 
-TEST(Decoder, relation_is_strict) {
+TEST(Decoder, RelationIsStrict) {
   expect_refused(relation_head("s", "", 'd', 0), "'R' (Relation), offset 7 of 11 bytes: expected the relation's name");
   expect_refused(relation_head("s", "t", 'x', 0), "offset 9 of 12 bytes: expected a replica identity: d, n, f or i");
   expect_refused(relation_head("s", "t", 'd', 0xFFFF), "offset 10 of 12 bytes: expected the number of columns");
@@ -133,13 +133,13 @@ TEST(Decoder, relation_is_strict) {
   expect_refused(Build('R').u32(99), "offset 5 of 5 bytes: expected the schema's name and its NUL");
 }
 
-TEST(Decoder, type_is_strict) {
+TEST(Decoder, TypeIsStrict) {
   expect_refused(Build('Y').u32(5).string("s").string(""), "'Y' (Type), offset 7 of 8 bytes: expected the type's name");
   expect_refused(Build('Y').u32(5).string("s").string("t").u8(0),
                  "offset 9 of 10 bytes: expected the end of the message");
 }
 
-TEST(Decoder, every_value_kind) {
+TEST(Decoder, EveryValueKind) {
   Arena arena;
   const auto body = Build('I')
                         .u32(7)
@@ -164,7 +164,7 @@ TEST(Decoder, every_value_kind) {
   EXPECT_EQ(insert.new_row[4].data, std::string_view("\0\xff", 2));
 }
 
-TEST(Decoder, insert_is_strict) {
+TEST(Decoder, InsertIsStrict) {
   const auto head = [] { return Build('I').u32(7).letter('N'); };
   expect_refused(Build('I').u32(7).letter('K').u16(0),
                  "'I' (Insert), offset 5 of 8 bytes: expected 'N' before the new row");
@@ -178,7 +178,7 @@ TEST(Decoder, insert_is_strict) {
   expect_refused(head().u16(1).letter('n').letter('n'), "offset 9 of 10 bytes: expected the end of the message");
 }
 
-TEST(Decoder, update_needs_a_new_row_after_the_old_one) {
+TEST(Decoder, UpdateNeedsANewRowAfterTheOldOne) {
   expect_refused(Build('U').u32(7).letter('X').u16(0), "'U' (Update), offset 5 of 8 bytes: expected 'K', 'O' or 'N'");
   expect_refused(Build('U').u32(7).letter('K').u16(0), "offset 8 of 8 bytes: expected 'N' before the new row");
   expect_refused(Build('U').u32(7).letter('K').u16(0).letter('O').u16(0),
@@ -191,11 +191,11 @@ TEST(Decoder, update_needs_a_new_row_after_the_old_one) {
   EXPECT_EQ(update.new_row[0].kind, ValueKind::unchanged);
 }
 
-TEST(Decoder, delete_needs_an_old_row) {
+TEST(Decoder, DeleteNeedsAnOldRow) {
   expect_refused(Build('D').u32(7).letter('N').u16(0), "'D' (Delete), offset 5 of 8 bytes: expected 'K' or 'O'");
 }
 
-TEST(Decoder, truncate_is_strict) {
+TEST(Decoder, TruncateIsStrict) {
   Arena arena;
   const auto both = decode_as<Truncate>(Build('T').u32(2).u8(3).u32(7).u32(8), arena);
   EXPECT_TRUE(both.cascade);
@@ -208,7 +208,7 @@ TEST(Decoder, truncate_is_strict) {
   expect_refused(Build('T').u32(1).u8(0).u32(7).u32(8), "offset 10 of 14 bytes: expected the end of the message");
 }
 
-TEST(Decoder, logical_message_is_strict) {
+TEST(Decoder, LogicalMessageIsStrict) {
   Arena arena;
   const auto message = decode_as<LogicalMessage>(Build('M').u8(1).u64(5).string("").counted({"\0", 1}), arena);
   EXPECT_TRUE(message.transactional);
@@ -221,7 +221,7 @@ TEST(Decoder, logical_message_is_strict) {
   expect_refused(Build('M').u8(0).u64(5).string("p").u32(9), "offset 12 of 16 bytes: expected the size of the content");
 }
 
-TEST(Decoder, stream_abort_is_read_in_the_layout_of_version_2_only) {
+TEST(Decoder, StreamAbortIsReadInTheLayoutOfVersion2Only) {
   Arena arena;
   const auto abort = decode_as<StreamAbort>(Build('A').u32(700).u32(701), arena);
   EXPECT_EQ(abort.xid, 700U);
@@ -234,7 +234,7 @@ TEST(Decoder, stream_abort_is_read_in_the_layout_of_version_2_only) {
 }
 
 // A count that promises more than there is must not cost memory first.
-TEST(Decoder, a_broken_count_allocates_nothing) {
+TEST(Decoder, ABrokenCountAllocatesNothing) {
   Arena arena;
   EXPECT_THROW(static_cast<void>(decode(Build('T').u32(0x7FFFFFFF).u8(0).u32(7), arena)), Error);
   EXPECT_THROW(static_cast<void>(decode(Build('I').u32(7).letter('N').u16(0x7FFF).letter('n'), arena)), Error);

@@ -27,7 +27,7 @@ std::string error_of(std::span<const std::byte> frame) {
   return "decoded";
 }
 
-TEST(ReplicationFrame, xlog_data) {
+TEST(ReplicationFrame, XlogData) {
   const Bytes bytes = from_hex(
       "77"
       "00000016b374d848"
@@ -42,7 +42,7 @@ TEST(ReplicationFrame, xlog_data) {
   EXPECT_EQ(frame.body.size(), 2U);
 }
 
-TEST(ReplicationFrame, keepalive) {
+TEST(ReplicationFrame, Keepalive) {
   const auto frame =
       std::get<Keepalive>(decode_frame(from_hex("6b"
                                                 "00000016b374d900"
@@ -54,14 +54,14 @@ TEST(ReplicationFrame, keepalive) {
   EXPECT_FALSE(std::get<Keepalive>(decode_frame(Build('k').u64(1).u64(2).u8(0))).reply_requested);
 }
 
-TEST(ReplicationFrame, keepalive_is_strict) {
+TEST(ReplicationFrame, KeepaliveIsStrict) {
   EXPECT_THAT(
       error_of(Build('k').u64(1).u64(2).u8(2)),
       HasSubstr("replication frame 'k' (Primary Keepalive), offset 17 of 18 bytes: expected the request for a reply"));
   EXPECT_THAT(error_of(Build('k').u64(1).u64(2).u8(0).u8(0)), HasSubstr("offset 18 of 19 bytes: expected the end"));
 }
 
-TEST(ReplicationFrame, other_types_are_named) {
+TEST(ReplicationFrame, OtherTypesAreNamed) {
   EXPECT_THAT(error_of({}), HasSubstr("replication frame, offset 0 of 0 bytes: expected a message type"));
   EXPECT_THAT(error_of(Build('z').u64(1)),
               HasSubstr("replication frame 'z', offset 0 of 9 bytes: expected a frame type: w or k"));
@@ -69,8 +69,8 @@ TEST(ReplicationFrame, other_types_are_named) {
 }
 
 // The one length that a frame does not carry is that of XLogData's body: a cut inside the body is a valid frame, and
-// it is the message decoder that refuses the shorter body (DamagedMessage.no_prefix_decodes).
-TEST(ReplicationFrame, no_prefix_of_a_header_decodes) {
+// it is the message decoder that refuses the shorter body (DamagedMessage.NoPrefixDecodes).
+TEST(ReplicationFrame, NoPrefixOfAHeaderDecodes) {
   const Build keepalive = Build('k').u64(1).u64(2).u8(0), data = Build('w').u64(1).u64(2).u64(3).raw("body");
   for (std::size_t size = 0; size < keepalive.bytes().size(); ++size) {
     EXPECT_NE(error_of(std::span(keepalive.bytes()).first(size)), "decoded") << size;
@@ -84,7 +84,7 @@ TEST(ReplicationFrame, no_prefix_of_a_header_decodes) {
   }
 }
 
-TEST(ReplicationFrame, no_changed_byte_crashes) {
+TEST(ReplicationFrame, NoChangedByteCrashes) {
   for (const Build& build : {Build('k').u64(1).u64(2).u8(0), Build('w').u64(1).u64(2).u64(3).raw("body")}) {
     Bytes bytes = build.bytes();
     for (std::byte& byte : bytes) {
@@ -98,7 +98,7 @@ TEST(ReplicationFrame, no_changed_byte_crashes) {
   }
 }
 
-TEST(StatusUpdate, golden) {
+TEST(StatusUpdate, Golden) {
   const auto frame = encode_status(Lsn{0x16B374D900}, Lsn{0x16B374D848}, Lsn{0x16B374D849}, 0x0002B582C4781000, false);
   EXPECT_EQ(Bytes(frame.begin(), frame.end()), from_hex("72"
                                                         "00000016b374d900"
@@ -109,7 +109,7 @@ TEST(StatusUpdate, golden) {
   EXPECT_EQ(encode_status({}, {}, {}, 0, true).back(), std::byte{1});
 }
 
-TEST(StatusUpdate, extremes_keep_every_bit) {
+TEST(StatusUpdate, ExtremesKeepEveryBit) {
   const auto frame = encode_status(Lsn{~0ULL}, Lsn{0}, Lsn{0x0123456789ABCDEF}, -1, true);
   EXPECT_EQ(Bytes(frame.begin(), frame.end()), from_hex("72"
                                                         "ffffffffffffffff"
