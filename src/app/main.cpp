@@ -1,1 +1,70 @@
-int main() { return 2; }
+// parse → find the command → run it → map what went wrong to stderr and an exit code.
+#include <fmt/format.h>
+#include <pgbaton/app/options.hpp>
+#include <pgbaton/base/error.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "command.hpp"
+#include "context.hpp"
+#include "process_title.hpp"
+#include "render.hpp"
+#include "runtime.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+std::optional<std::string> environment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+int report(const Error& error, bool json) {
+  std::string text = fmt::format("ERROR: {}\n", error.describe());
+  if (!error.hint().empty()) text += fmt::format("HINT: {}\n", error.hint());
+  std::fputs(text.c_str(), stderr);
+  if (json) print(error_json(error));
+  return exit_code(error.kind());
+}
+
+void configure_log(const Options& options) {
+  auto level = log::parse_level(options.log_level);
+  if (options.quiet) level = std::max(level, log::Level::warning);
+  log::configure(level, log::parse_format(options.log_format));
+}
+
+int run(const Invocation& invocation) {
+  const Options& options = invocation.options;
+  if (invocation.version || invocation.help) {
+    print(invocation.version ? "pgbaton " PGBATON_VERSION : help_text(options.command));
+    return 0;
+  }
+  configure_log(options);
+  Runtime runtime;
+  Context context(options, runtime.stop_token());
+  return find_command(options.command)->run(context);
+}
+
+}  // namespace
+
+}  // namespace pgbaton::app
+
+int main(int argc, char** argv) {
+  using namespace pgbaton;
+  // Also for a command line that cannot be parsed.
+  bool json = std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+  try {
+    auto invocation = app::parse_invocation({argv + std::min(argc, 1), argv + argc}, app::environment);
+    json = invocation.options.json;
+    app::hide_secrets(argc, argv);
+    return app::run(invocation);
+  } catch (const Error& error) {
+    return app::report(error, json);
+  } catch (const std::exception& error) {
+    return app::report(
+        Error(ErrorKind::failed, error.what()).hint("Run the same command again; if it stays, report it."), json);
+  }
+}

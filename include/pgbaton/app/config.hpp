@@ -1,5 +1,6 @@
 // Options of the command line, environment and YAML file: flags win over environment, environment over file.
-// An option is a field here and one line in src/app/options.cpp; help, YAML key and validation come from that line.
+// An option is a field here and one row of the table in src/app/option_table.cpp; help, YAML key and validation come
+// from that row.
 #pragma once
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/snapshot/clone.hpp>
@@ -11,14 +12,12 @@
 
 namespace pgbaton::app {
 
-enum class ProgressStyle { automatic, plain, none };
-
 struct Options {
   std::string command;
   std::string config_file;
-  std::string source, target, name;
+  std::string source, target, name;  // source and target may hold passwords: print pg::redact()
 
-  // clone, follow
+  // clone, follow, finish
   bool follow = false, dry_run = false, restart = false, take_over = false, force = false;
   std::string until;      // "" or "caught-up"
   std::string until_lsn;  // "" or an LSN

@@ -75,6 +75,11 @@ struct Progress {
   Lsn received_lsn, confirmed_lsn;  // as the writer last reported them (report_positions)
 };
 
+struct Event {
+  std::int64_t id = 0;
+  std::string at, kind, detail;  // at: ISO 8601 in UTC; detail: JSON or ""
+};
+
 struct Request {
   std::int64_t id = 0;
   std::string kind;     // "stop"
@@ -126,6 +131,8 @@ class Store {
   std::optional<std::string> request_state(std::int64_t id);
 
   void add_event(const std::string& name, std::string_view kind, std::string_view json);  // json may be ""
+  // In order; those with an id above `after_id`. Empty without a schema.
+  std::vector<Event> load_events(const std::string& name, std::int64_t after_id);
 
   pg::Control& connection() { return connection_; }
 

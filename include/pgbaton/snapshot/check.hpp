@@ -1,0 +1,38 @@
+// Preflight: everything that would make a clone fail or lose something, found before anything is made (DESIGN 3.1).
+// Every session is switched to read-only transactions before its first query, so a check changes nothing on either
+// side.
+#pragma once
+#include <pgbaton/snapshot/clone.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pgbaton::snapshot {
+
+enum class Severity { blocker, warning, note };
+std::string_view to_string(Severity severity);
+
+struct Finding {
+  std::string id;  // stable, for scripts: "source.wal_level"
+  Severity severity = Severity::note;
+  std::string object;   // what it is about: a side, a setting, a quoted table
+  std::string message;  // what is, and what will happen
+  std::string remedy;   // what to do about it; "" when nothing is needed
+};
+
+struct CheckOptions {
+  CloneOptions clone;  // filter, schema mode, names …; its endpoints are used as far as the flags below say
+  bool with_source = true, with_target = true;
+  bool resume = false;  // the replica exists: its own objects and tables are no findings
+};
+
+// Blockers first, then warnings, then notes. Throws when a side cannot be reached at all.
+std::vector<Finding> run_check(const CheckOptions& options);
+
+bool has_blocker(const std::vector<Finding>& findings);
+// Throws Error(preflight) that lists the blockers, if there are any.
+void require_no_blocker(const std::vector<Finding>& findings);
+
+}  // namespace pgbaton::snapshot

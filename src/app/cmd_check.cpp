@@ -1,0 +1,29 @@
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/snapshot/check.hpp>
+#include <pgbaton/state/store.hpp>
+
+#include "command.hpp"
+#include "render.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+bool replica_exists(const Context& context) {
+  auto target = pg::open_control(context.target(), "check");
+  return state::Store(*target).load_replica(context.names.name).has_value();
+}
+
+}  // namespace
+
+int run_check(Context& context) {
+  snapshot::CheckOptions options;
+  options.clone = context.clone_options(context.has_target());
+  options.with_target = context.has_target();
+  options.resume = context.has_target() && replica_exists(context);
+  auto findings = snapshot::run_check(options);
+  print(context.options.json ? findings_json(findings) : findings_text(findings));
+  return snapshot::has_blocker(findings) ? exit_code(ErrorKind::preflight) : 0;
+}
+
+}  // namespace pgbaton::app

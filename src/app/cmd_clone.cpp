@@ -1,0 +1,109 @@
+// clone: preflight → lease → handoff (snapshot::run_clone) → the stream, as far as the flags say.
+//
+// The lease comes before the preflight where the state schema exists already, so that a second start is told that the
+// first one runs (exit 7) instead of being told about the first one's objects. Without a schema the preflight comes
+// first: a refused clone leaves nothing behind, not even an empty schema.
+#include <fmt/format.h>
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/snapshot/check.hpp>
+
+#include "command.hpp"
+#include "events.hpp"
+#include "progress.hpp"
+#include "render.hpp"
+#include "writer.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+snapshot::CheckOptions check_options(const Context& context, bool resume) {
+  snapshot::CheckOptions options;
+  options.clone = context.clone_options(true);
+  options.resume = resume;
+  return options;
+}
+
+void preflight(const Context& context, const std::optional<state::Replica>& replica) {
+  if (replica && replica->phase >= state::Phase::indexing) return;  // nothing will be created on the source any more
+  auto findings = snapshot::run_check(check_options(context, replica.has_value()));
+  snapshot::require_no_blocker(findings);
+  for (const auto& finding : findings)
+    if (finding.severity == snapshot::Severity::warning) log::warning("{}: {}", finding.object, finding.message);
+}
+
+int print_plan(Context& context) {
+  auto target = pg::open_control(context.target(), "plan");
+  auto replica = state::Store(*target).load_replica(context.names.name);
+  preflight(context, replica);
+  auto plan = snapshot::plan_clone(context.clone_options(true));
+  auto phase = state::to_string(replica ? replica->phase : state::Phase::none);
+  print(context.options.json ? plan_json(plan, phase) : plan_text(plan, phase));
+  return 0;
+}
+
+state::Lease take_lease(const Context& context, state::Store& store) {
+  auto acquire = [&] { return state::Lease::acquire(context.target(), context.names.name, context.options.take_over); };
+  if (!store.installed()) {
+    preflight(context, std::nullopt);
+    store.install();
+    return acquire();
+  }
+  store.install();  // an older schema is migrated, a newer one refused
+  state::Lease lease = acquire();
+  auto replica = store.load_replica(context.names.name);
+  if (replica && context.options.restart) {
+    log::info("--restart: emptying the tables that replica {} recorded", context.names.name);
+    snapshot::reset_replica(context.source(), context.target(), context.names.name);
+    store.install();
+    replica.reset();
+  }
+  preflight(context, replica);
+  return lease;
+}
+
+snapshot::CloneSummary copy(const Context& context, state::Lease& lease) {
+  copy::CopyProgress progress;
+  ProgressDisplay display(context.shows_progress(), copy_line(progress));
+  return snapshot::run_clone(context.clone_options(true), lease, progress, context.stop);
+}
+
+// What follows the copy: nothing, a bounded catch-up, or a stream without end.
+RunResult hand_over(const Context& context, state::Store& store, state::Lease& lease) {
+  RunResult result{"clone", context.names.name, "copied", copy(context, lease), std::nullopt};
+  const Options& options = context.options;
+  if (!options.follow && options.until.empty()) {
+    log::info("copied; slot {} keeps the changes until `pgbaton follow` applies them", context.names.base);
+    return result;
+  }
+  state::Replica replica = require_replica(context, store);
+  if (options.follow) {
+    result.stream = run_stream(context, lease, replica, stream::OpenEnded{}, false).status;
+    result.result = "stopped";
+    return result;
+  }
+  StreamRun run = run_stream(context, lease, replica, stream::UntilApplied{current_barrier(context)}, true);
+  require_reached(run.ended);
+  result.stream = run.status;
+  result.result = "caught-up";
+  return result;
+}
+
+}  // namespace
+
+int run_clone(Context& context) {
+  context.source();  // missing or malformed connection strings are told before anything is connected
+  if (context.options.dry_run) return print_plan(context);
+  auto target = pg::open_control(context.target(), "state");
+  state::Store store(*target);
+  state::Lease lease = take_lease(context, store);
+  EventFile events(context);
+  events.add("clone started");
+  RunResult result = recording_errors(context, [&] { return hand_over(context, store, lease); });
+  events.add("clone ended", fmt::format(R"({{"result": "{}"}})", result.result));
+  if (context.options.json || !context.options.quiet) print(context.options.json ? run_json(result) : run_text(result));
+  return 0;
+}
+
+}  // namespace pgbaton::app

@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/snapshot/clone.hpp>
+#include <pgbaton/state/lease.hpp>
+
+#include "command.hpp"
+#include "render.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+// Nothing when there is no state to protect, or when the target cannot be reached: the source's part is done then.
+std::optional<state::Lease> take_lease(const Context& context) {
+  try {
+    auto target = pg::open_control(context.target(), "drop");
+    if (!state::Store(*target).installed()) return std::nullopt;
+    return state::Lease::acquire(context.target(), context.names.name, context.options.take_over);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::failed) throw;
+    log::warning("the target cannot be reached: {}", error.describe());
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+void print_removal(const Context& context, const snapshot::RemovalReport& report) {
+  if (context.options.json) {
+    print(small_json({{"name", context.names.name}, {"removed", report.removed}, {"left", report.left}}));
+    return;
+  }
+  std::string text;
+  for (const auto& line : report.removed) text += fmt::format("removed  {}\n", line);
+  for (const auto& line : report.left) text += fmt::format("LEFT     {}\n", line);
+  if (text.empty()) text = fmt::format("nothing of replica {} is left\n", context.names.name);
+  print(text);
+  if (!report.left.empty()) log::error("not everything could be removed; run the same command again");
+}
+
+int run_drop(Context& context) {
+  context.source();
+  auto lease = take_lease(context);
+  auto report = snapshot::remove_replica(context.source(), context.target(), context.names);
+  print_removal(context, report);
+  return report.left.empty() ? 0 : exit_code(ErrorKind::failed);
+}
+
+}  // namespace pgbaton::app

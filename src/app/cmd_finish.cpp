@@ -1,0 +1,99 @@
+// finish: drain → what was deferred → note that nothing more is to come → slot, publications, guards, state.
+//
+// It can be killed anywhere and run again. The slot goes before the guard columns, so that a second run never streams
+// into tables without guards: with the note "drained" and no slot the drain is over, in every other case it is done
+// (again). Without the note a missing slot is what it always is: changes are lost, exit 4.
+#include <fmt/format.h>
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/copy/finalize.hpp>
+#include <pgbaton/copy/schema.hpp>
+#include <pgbaton/source/slot.hpp>
+
+#include <algorithm>
+
+#include "command.hpp"
+#include "events.hpp"
+#include "render.hpp"
+#include "writer.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+constexpr std::string_view kDrained = "drained";
+
+bool was_drained(state::Store& store, const Context& context, const state::Replica& replica) {
+  auto events = store.load_events(context.names.name, 0);
+  if (std::ranges::find(events, kDrained, &state::Event::kind) == events.end()) return false;
+  auto source = pg::open_control(context.source(), "finish");
+  return !source::load_slot(*source, replica.slot).has_value();
+}
+
+// Foreign keys and triggers that had to wait because session_replication_role could not be set.
+void create_deferred(const Context& context, const state::Replica& replica) {
+  if (replica.replica_role) return;
+  log::info("creating foreign keys and triggers, which were left for the end");
+  auto options = context.clone_options(true);
+  auto archive = copy::SchemaArchive::dump(options.source, "", options.schema_options, context.stop);
+  copy::restore_rest(options.target, archive, true, context.stop);
+}
+
+void drain(const Context& context, state::Store& store, state::Lease& lease, const state::Replica& replica) {
+  if (was_drained(store, context, replica)) return;
+  if (replica.phase >= state::Phase::streaming) {
+    auto run = run_stream(context, lease, replica, stream::UntilApplied{current_barrier(context)}, true);
+    require_reached(run.ended);
+    create_deferred(context, replica);
+  }
+  store.add_event(replica.name, kDrained, "");
+}
+
+void drain_if_possible(const Context& context, state::Store& store, state::Lease& lease,
+                       const state::Replica& replica) {
+  try {
+    drain(context, store, lease, replica);
+  } catch (const Error& error) {
+    if (!context.options.force || error.kind() == ErrorKind::held_elsewhere || context.stop.stop_requested()) throw;
+    log::warning("--force: going on although the replica could not be drained: {}", error.describe());
+  }
+}
+
+snapshot::RemovalReport finish(const Context& context, state::Store& store, state::Lease& lease) {
+  lease.begin_term();
+  state::Replica replica = require_replica(context, store);
+  if (replica.phase != state::Phase::ready && !context.options.force)
+    throw Error(ErrorKind::preflight,
+                fmt::format("replica {} is not ready (phase {})", replica.name, to_string(replica.phase)))
+        .side(Side::target)
+        .hint("Let it catch up first (`pgbaton follow --until caught-up`), or end it as it is with --force.");
+  drain_if_possible(context, store, lease, replica);
+  return snapshot::remove_replica(context.source(), context.target(), context.names);
+}
+
+int nothing_to_do(const Context& context, state::Store& store) {
+  std::string others;
+  for (const auto& name : store.replica_names()) others += (others.empty() ? "" : ", ") + name;
+  auto text = fmt::format("the target knows no replica named {}: nothing to finish{}", context.names.name,
+                          others.empty() ? "" : "; it knows: " + others);
+  print(context.options.json ? small_json({{"name", context.names.name}, {"result", "nothing to finish"}}) : text);
+  return 0;
+}
+
+}  // namespace
+
+int run_finish(Context& context) {
+  context.source();
+  auto target = pg::open_control(context.target(), "state");
+  state::Store store(*target);
+  if (!store.load_replica(context.names.name)) return nothing_to_do(context, store);
+  state::Lease lease = state::Lease::acquire(context.target(), context.names.name, context.options.take_over);
+  EventFile events(context);
+  events.add("finish started");
+  auto report = recording_errors(context, [&] { return finish(context, store, lease); });
+  events.add("finish ended");
+  print_removal(context, report);
+  return report.left.empty() ? 0 : exit_code(ErrorKind::failed);
+}
+
+}  // namespace pgbaton::app

@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+#include <pgbaton/base/error.hpp>
+
+#include "command.hpp"
+#include "events.hpp"
+#include "render.hpp"
+#include "writer.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+stream::Until wanted_end(const Context& context) {
+  const Options& options = context.options;
+  if (!options.until_lsn.empty()) return stream::UntilEndLsn{require_lsn(options.until_lsn, "--until-lsn")};
+  if (options.until == "caught-up") return stream::UntilApplied{current_barrier(context)};
+  return stream::OpenEnded{};
+}
+
+RunResult follow(const Context& context, state::Store& store, state::Lease& lease) {
+  lease.begin_term();
+  state::Replica replica = require_replica(context, store);
+  stream::Until until = wanted_end(context);
+  bool bounded = !std::holds_alternative<stream::OpenEnded>(until);
+  StreamRun run = run_stream(context, lease, replica, until, std::holds_alternative<stream::UntilApplied>(until));
+  if (bounded) require_reached(run.ended);
+  return {"follow", context.names.name, bounded ? "reached" : "stopped", std::nullopt, run.status};
+}
+
+}  // namespace
+
+int run_follow(Context& context) {
+  context.source();  // a missing or malformed connection string is told before anything is connected
+  auto target = pg::open_control(context.target(), "state");
+  state::Store store(*target);
+  require_copied(require_replica(context, store));
+  state::Lease lease = state::Lease::acquire(context.target(), context.names.name, context.options.take_over);
+  EventFile events(context);
+  events.add("follow started");
+  RunResult result = recording_errors(context, [&] { return follow(context, store, lease); });
+  events.add("follow ended");
+  if (context.options.json || !context.options.quiet) print(context.options.json ? run_json(result) : run_text(result));
+  return 0;
+}
+
+}  // namespace pgbaton::app

@@ -1,0 +1,98 @@
+#include <pgbaton/app/options.hpp>
+
+#include <algorithm>
+#include <array>
+
+#include "command.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+const std::array kCommands = {
+    Command{
+        "check", kCheck, "", "look for everything that would make a clone fail or lose something",
+        "Reads both sides in read-only transactions, changes nothing, and prints every finding with its severity and\n"
+        "what to do about it. Works without --target; the target's part is then left out. Ends with 0, or with 3 when\n"
+        "a blocker was found.",
+        "pgbaton check --source service=shop\n"
+        "pgbaton check --source service=shop --target service=shop_copy --json",
+        run_check},
+    Command{
+        "clone", kClone, "", "slot, schema, copy, indexes, then the stream of changes",
+        "Makes publications and a slot on the source, copies schema and rows as the slot's snapshot shows them, "
+        "builds\n"
+        "indexes and constraints, and then applies what was committed since. Without --follow or --until it ends "
+        "after\n"
+        "the copy and leaves the slot, from which `follow` goes on.\n"
+        "Run again on an unfinished replica it resumes: finished tables stay, the rest is copied at a new boundary.\n"
+        "Run again on a copied one it does what its flags say. Another source or other tables are refused.",
+        "pgbaton clone --source service=shop --target service=shop_copy --follow\n"
+        "pgbaton clone --config shop.yaml --until caught-up --jobs 8\n"
+        "pgbaton clone --source service=shop --target service=shop_copy --dry-run",
+        run_clone},
+    Command{
+        "follow", kFollow, "", "continue a replica: apply changes as they are committed on the source",
+        "Runs until it is stopped (SIGTERM or SIGINT finish the batch, commit, confirm and end with 0), or as far as\n"
+        "--until or --until-lsn say. Reconnects by itself.",
+        "pgbaton follow --config shop.yaml\n"
+        "pgbaton follow --config shop.yaml --until caught-up\n"
+        "pgbaton follow --config shop.yaml --until-lsn 1A/2B3C4D58",
+        run_follow},
+    Command{"status", kStatus, "", "where a replica stands",
+            "Reads the state on the target and, when it can be reached, the slot on the source. Without a replica the\n"
+            "phase is none and the exit code 0.",
+            "pgbaton status --config shop.yaml\n"
+            "pgbaton status --config shop.yaml --json | jq .lag.bytes",
+            run_status},
+    Command{
+        "wait", kWait, "", "wait until a replica is copied, caught up or ready",
+        "Only reads state, so it may run anywhere, also before the clone was started. Ends with 5 at the timeout, and\n"
+        "with the writer's exit code when the writer recorded an error: at once when that is newer than the wait, and\n"
+        "for an older one when no writer holds the replica within 3 s.",
+        "pgbaton wait --for ready --timeout 2h --target service=shop_copy\n"
+        "pgbaton wait --for caught-up --timeout 30s --config shop.yaml",
+        run_wait},
+    Command{"verify", 0, "[--repair]", "compare both sides at one cut while both are live (not in this version yet)",
+            "", "", nullptr},
+    Command{"resync", 0, "TABLE…", "copy tables again while the stream goes on (not in this version yet)", "", "",
+            nullptr},
+    Command{"rebuild", 0, "", "build a new generation beside the live one and swap it in (not in this version yet)", "",
+            "", nullptr},
+    Command{
+        "sequences", kSequences, "", "set the target's sequences to the source's values",
+        "Sets every sequence that exists on both sides to the source's last value, plus --gap increments; all or none.",
+        "pgbaton sequences --config shop.yaml\n"
+        "pgbaton sequences --config shop.yaml --gap 1000",
+        run_sequences},
+    Command{"switchover", 0, "", "move the application to the target, step by step (not in this version yet)", "", "",
+            nullptr},
+    Command{
+        "finish", kFinish, "", "end a replica in good order: the target becomes an ordinary database",
+        "Needs that no writer runs and that the replica is ready (else 3; --force). Applies what the source has\n"
+        "committed so far, creates what was deferred, removes guard columns, slot, publications and state. Sequences\n"
+        "are left as they are: see `sequences`. Killed in the middle it can be run again; when nothing is left to do\n"
+        "it says so and ends with 0.",
+        "pgbaton finish --config shop.yaml\n"
+        "pgbaton finish --config shop.yaml --force",
+        run_finish},
+    Command{"drop", kDrop, "", "remove what a replica left: slot, publications, guard columns, state",
+            "Removes whatever is left of it on both sides; user tables and their rows stay. When one side cannot be\n"
+            "reached it does the other, prints the rest and ends with 1. When nothing is left it ends with 0.",
+            "pgbaton drop --config shop.yaml\n"
+            "pgbaton drop --source service=shop --target service=shop_copy --take-over",
+            run_drop},
+};
+
+}  // namespace
+
+std::span<const Command> command_table() {
+  return kCommands;
+}
+
+const Command* find_command(std::string_view name) {
+  auto found = std::ranges::find(kCommands, name, &Command::name);
+  return found == kCommands.end() ? nullptr : &*found;
+}
+
+}  // namespace pgbaton::app

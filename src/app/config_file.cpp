@@ -1,0 +1,79 @@
+// --config FILE.yaml: a flat map with the same names as the flags ('_' may stand for '-'), and sequences for options
+// that can be given more than once. An unknown key is an error: a misspelt one would otherwise be silently ignored.
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+#include <pgbaton/app/options.hpp>
+#include <pgbaton/base/error.hpp>
+
+#include <set>
+
+namespace pgbaton::app {
+
+namespace {
+
+// Values are never quoted in these messages: they may be connection strings.
+struct Reader {
+  const std::string& path;
+  Options& options;
+  std::set<std::string> seen;
+
+  std::string place(const YAML::Node& node) const { return fmt::format("{}:{}", path, node.Mark().line + 1); }
+  Error wrong(const YAML::Node& node, const std::string& what, const std::string& hint) const {
+    return Error(ErrorKind::usage, fmt::format("{}: {}", place(node), what)).hint(hint);
+  }
+
+  std::vector<std::string> values(const OptionSpec& spec, const YAML::Node& node) const {
+    bool list = spec.field.index() == std::variant_size_v<Field> - 1;
+    if (node.IsScalar()) return {node.Scalar()};
+    if (!node.IsSequence() || !list)
+      throw wrong(node, fmt::format("{} takes {}", spec.name, list ? "a value or a list of values" : "one value"),
+                  fmt::format("Write \"{}: {}\".", spec.name, spec.value.empty() ? "true" : spec.value));
+    std::vector<std::string> result;
+    for (const auto& item : node) {
+      if (!item.IsScalar()) throw wrong(item, fmt::format("{} takes plain values", spec.name), "Write \"- value\".");
+      result.push_back(item.Scalar());
+    }
+    return result;
+  }
+
+  void read(const YAML::Node& key, const YAML::Node& value) {
+    const std::string& name = key.Scalar();
+    const OptionSpec* spec = find_option(name);
+    if (spec == nullptr || spec->name == "config") {
+      std::vector<std::string_view> names;
+      for (const OptionSpec& known : option_table()) names.push_back(known.name);
+      std::string near = closest(name, names);
+      throw wrong(key, fmt::format("there is no option \"{}\"", name),
+                  near.empty() ? "pgbaton --help lists the options." : fmt::format("Did you mean {}?", near));
+    }
+    if (!seen.insert(std::string(spec->name)).second)
+      throw wrong(key, fmt::format("{} stands here for the second time", spec->name), "Remove one of the two.");
+    if (value.IsNull()) return;  // "key:" without a value leaves the default
+    auto texts = values(*spec, value);
+    if (!texts.empty()) assign(*spec, options, texts, fmt::format("{}: {}", place(key), name));
+  }
+};
+
+}  // namespace
+
+void load_config_file(const std::string& path, Options& options) {
+  YAML::Node root;
+  try {
+    root = YAML::LoadFile(path);
+  } catch (const YAML::BadFile&) {
+    throw Error(ErrorKind::usage, fmt::format("{}: the file cannot be read", path))
+        .hint("Check the path after --config.");
+  } catch (const YAML::Exception& error) {
+    throw Error(ErrorKind::usage, fmt::format("{}:{}: {}", path, error.mark.line + 1, error.msg))
+        .hint("The file is YAML: one \"name: value\" per line; quote values that hold ': ' or '#'.");
+  }
+  if (root.IsNull()) return;
+  Reader reader{path, options, {}};
+  if (!root.IsMap()) throw reader.wrong(root, "a map of options is expected", "Write one \"name: value\" per line.");
+  for (const auto& entry : root) {
+    if (!entry.first.IsScalar()) throw reader.wrong(entry.first, "a name is expected", "Write \"name: value\".");
+    reader.read(entry.first, entry.second);
+  }
+}
+
+}  // namespace pgbaton::app

@@ -1,0 +1,81 @@
+#include "context.hpp"
+
+#include <fmt/format.h>
+#include <pgbaton/base/error.hpp>
+
+#include <cstdio>
+
+namespace pgbaton::app {
+
+namespace {
+
+pg::Endpoint endpoint(const Context& context, Side side, const std::string& conninfo) {
+  if (conninfo.empty()) {
+    bool source = side == Side::source;
+    throw Error(ErrorKind::usage, fmt::format("{} needs the {}", context.options.command, to_string(side)))
+        .hint(fmt::format("Give --{} CONNINFO, set {}, or write it into the --config file.", to_string(side),
+                          source ? "PGBATON_SOURCE" : "PGBATON_TARGET"));
+  }
+  pg::parse_conninfo(conninfo, side);  // a malformed one is a usage error, whatever comes first
+  pg::Endpoint result;
+  result.side = side;
+  result.conninfo = conninfo;
+  result.replica_name = context.names.name;
+  return result;
+}
+
+snapshot::Keyless parse_keyless(std::string_view text) {
+  if (text == "full") return snapshot::Keyless::full;
+  if (text == "exclude") return snapshot::Keyless::exclude;
+  return snapshot::Keyless::insert_only;
+}
+
+}  // namespace
+
+pg::Endpoint Context::source() const {
+  return endpoint(*this, Side::source, options.source);
+}
+pg::Endpoint Context::target() const {
+  return endpoint(*this, Side::target, options.target);
+}
+
+snapshot::CloneOptions Context::clone_options(bool with_target) const {
+  snapshot::CloneOptions clone;
+  clone.source = source();
+  if (with_target) clone.target = target();
+  clone.names = names;
+  clone.filter = options.filter;
+  clone.schema = options.schema == "none" ? snapshot::SchemaMode::none : snapshot::SchemaMode::full;
+  clone.schema_options.pg_dump = options.pg_dump;
+  clone.schema_options.owners = !options.no_owner;
+  clone.schema_options.privileges = !options.no_privileges;
+  clone.keyless = parse_keyless(options.keyless);
+  clone.guard = state::parse_guard_kind(options.guard);
+  clone.publication = options.publication;
+  clone.jobs = options.jobs;
+  clone.index_jobs = options.index_jobs;
+  clone.max_rate = options.max_rate;
+  clone.slot_wait = options.slot_wait;
+  clone.on_failure = options.on_failure == "drop" ? snapshot::OnFailure::drop : snapshot::OnFailure::keep;
+  return clone;
+}
+
+stream::StreamOptions Context::stream_options(bool bounded) const {
+  stream::StreamOptions result;
+  result.source = source();
+  result.target = target();
+  result.memory_bytes = options.memory;
+  result.give_up_after = options.give_up_after;
+  if (bounded && !result.give_up_after) result.give_up_after = kGiveUpAfter;
+  return result;
+}
+
+void print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!text.ends_with('\n')) std::fputc('\n', stdout);
+  if (std::fflush(stdout) != 0)
+    throw Error(ErrorKind::failed, "the result could not be written to stdout")
+        .hint("Is the disk full or the pipe closed?");
+}
+
+}  // namespace pgbaton::app

@@ -1,0 +1,39 @@
+// What a command works with, and the options in the shape that the modules below want.
+#pragma once
+#include <pgbaton/app/config.hpp>
+#include <pgbaton/base/name.hpp>
+#include <pgbaton/pg/endpoint.hpp>
+#include <pgbaton/stream/stream.hpp>
+
+#include <stop_token>
+#include <string_view>
+
+namespace pgbaton::app {
+
+struct Context {
+  Context(const Options& given, std::stop_token token) : options(given), names(given.name), stop(std::move(token)) {}
+
+  const Options& options;
+  ReplicaNames names;
+  std::stop_token stop;
+
+  bool has_source() const { return !options.source.empty(); }
+  bool has_target() const { return !options.target.empty(); }
+  // Throw Error(usage) when the connection string was not given.
+  pg::Endpoint source() const;
+  pg::Endpoint target() const;
+
+  // `with_target` false leaves the target's endpoint empty, for `check`.
+  snapshot::CloneOptions clone_options(bool with_target) const;
+  // --give-up-after has a default for bounded commands only.
+  stream::StreamOptions stream_options(bool bounded) const;
+  bool shows_progress() const { return !options.quiet && options.progress != "none"; }
+};
+
+// --give-up-after of a bounded command.
+inline constexpr Milliseconds kGiveUpAfter{600'000};
+
+// One line or document to stdout, flushed; results only, logs go to stderr.
+void print(std::string_view text);
+
+}  // namespace pgbaton::app

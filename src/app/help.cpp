@@ -1,0 +1,119 @@
+// Help is printed from the two tables; nothing about an option or a command is said twice.
+#include <fmt/format.h>
+#include <pgbaton/app/options.hpp>
+
+#include <algorithm>
+#include <array>
+#include <ranges>
+
+#include "command.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+constexpr std::size_t kHelpColumn = 30;
+constexpr std::size_t kWidth = 110;
+
+// Headline before the option of this name, in the table's order.
+struct Headline {
+  std::string_view before, text;
+};
+constexpr std::array kHeadlines = {Headline{"config", "Connections"}, Headline{"follow", "What the command does"},
+                                   Headline{"include-table", "What is copied"}, Headline{"jobs", "How it runs"},
+                                   Headline{"log-level", "Output"}};
+
+std::string wrapped(std::string_view text) {
+  std::string result;
+  std::size_t column = kHelpColumn;
+  for (auto part : std::views::split(text, ' ')) {
+    std::string_view word(part.begin(), part.end());
+    if (column > kHelpColumn && column + 1 + word.size() > kWidth) {
+      result += "\n" + std::string(kHelpColumn, ' ');
+      column = kHelpColumn;
+    } else if (column > kHelpColumn) {
+      result += ' ';
+      ++column;
+    }
+    result += word;
+    column += word.size();
+  }
+  return result;
+}
+
+std::string option_lines(const OptionSpec& spec) {
+  std::string left = fmt::format("  --{}{}{}", spec.name, spec.value.empty() ? "" : " ", spec.value);
+  std::string text(spec.help);
+  if (!spec.choices.empty()) {
+    std::string choices(spec.choices);
+    std::ranges::replace(choices, '|', ' ');
+    text += fmt::format(" [{}]", choices);
+  }
+  if (left.size() + 2 > kHelpColumn) left += "\n" + std::string(kHelpColumn, ' ');
+  return fmt::format("{:<{}}{}\n", left, left.find('\n') == std::string::npos ? kHelpColumn : 0, wrapped(text));
+}
+
+std::string options_text(unsigned use) {
+  std::string result;
+  std::string_view headline;
+  for (const OptionSpec& spec : option_table()) {
+    for (const Headline& candidate : kHeadlines)
+      if (candidate.before == spec.name) headline = candidate.text;
+    if ((spec.used_by & use) == 0) continue;
+    if (!headline.empty()) result += fmt::format("\n{}:\n", headline);
+    headline = {};
+    result += option_lines(spec);
+  }
+  return result;
+}
+
+std::string indented(std::string_view lines) {
+  std::string result;
+  for (auto line : std::views::split(lines, '\n'))
+    result += "  " + std::string(std::string_view(line.begin(), line.end())) + "\n";
+  return result;
+}
+
+constexpr std::string_view kExitCodes =
+    "Exit codes:\n"
+    "  0 done   1 failed or interrupted: nothing is lost, run it again   2 usage or configuration, no such replica\n"
+    "  3 preflight found a blocker   4 slot or history gone: a new bootstrap is needed   5 timed out\n"
+    "  6 differences found   7 another process holds the replica   8 schema drift or data the target rejects\n";
+
+}  // namespace
+
+std::string help_text() {
+  std::string text =
+      "pgbaton hands a PostgreSQL database over from a consistent snapshot to a live stream of changes.\n\n"
+      "Usage: pgbaton COMMAND [--config FILE.yaml] [--source CONNINFO] [--target CONNINFO] [--name NAME] [options]\n"
+      "Options may stand before or after COMMAND; flags win over the environment, the environment over the file.\n\n"
+      "Commands:\n";
+  for (const Command& command : command_table()) text += fmt::format("  {:<12}{}\n", command.name, command.summary);
+  text += options_text(~0u);
+  text += "  -h, --help                  this text, or with a command its own\n  --version\n";
+  text +=
+      "\nDurations are 500ms, 120s, 5m, 2h (a bare number is seconds), sizes 64kB, 256MB, 2GB.\n"
+      "Passwords: better in ~/.pgpass or a service file than in a connection string; they are never printed.\n\n";
+  text += kExitCodes;
+  text +=
+      "\nExamples:\n"
+      "  pgbaton check  --source 'host=db1 dbname=shop' --target 'host=db2 dbname=shop'\n"
+      "  pgbaton clone  --source 'host=db1 dbname=shop' --target 'host=db2 dbname=shop' --follow\n"
+      "  pgbaton status --target 'host=db2 dbname=shop'\n"
+      "  pgbaton finish --config shop.yaml\n";
+  return text;
+}
+
+std::string help_text(std::string_view name) {
+  const Command* command = find_command(name);
+  if (command == nullptr) return help_text();
+  std::string text = fmt::format("pgbaton {}: {}\n\nUsage: pgbaton {}{}{} [options]\n", command->name, command->summary,
+                                 command->name, command->arguments.empty() ? "" : " ", command->arguments);
+  if (command->run == nullptr) return text + "\nThis command belongs to a later version; it ends with exit code 2.\n";
+  text += fmt::format("\n{}\n", command->description);
+  text += options_text(command->use);
+  text += fmt::format("\n{}\nExamples:\n{}", kExitCodes, indented(command->examples));
+  return text;
+}
+
+}  // namespace pgbaton::app

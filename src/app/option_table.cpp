@@ -1,0 +1,118 @@
+// One row per option: the flag, the YAML key, the check and the help text all come from here.
+#include <pgbaton/app/options.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace pgbaton::app {
+
+namespace {
+
+using Filter = catalog::TableFilter;
+
+constexpr unsigned kStreams = kClone | kFollow | kFinish;
+constexpr unsigned kWrites = kClone | kFollow | kFinish | kDrop;
+
+// In the order of the help text; help.cpp puts a headline before some of them.
+const std::array kOptions = {
+    OptionSpec{"config", "FILE.yaml", &Options::config_file, kEverywhere, true, "",
+               "options from a file: the same names as here, lists for repeatable ones"},
+    OptionSpec{"source", "CONNINFO", &Options::source, kEverywhere, true, "",
+               "the database to copy from, a libpq string or URI; also PGBATON_SOURCE"},
+    OptionSpec{"target", "CONNINFO", &Options::target, kEverywhere, true, "",
+               "the database to copy to, a libpq string or URI; also PGBATON_TARGET"},
+    OptionSpec{"name", "NAME", &Options::name, kEverywhere, true, "",
+               "the replica's name, [a-z0-9_]{1,30} without '__'; needed when a source or target has several"},
+
+    OptionSpec{"follow", "", &Options::follow, kClone, false, "", "stay and keep the replica up to date"},
+    OptionSpec{
+        "until", "WHAT", &Options::until, kClone | kFollow, false, "caught-up",
+        "caught-up: end when a source position is durably applied; clone reads it after the copy, follow at start"},
+    OptionSpec{"until-lsn", "LSN", &Options::until_lsn, kFollow, false, "",
+               "apply exactly the transactions whose end LSN is at or below this one, then end"},
+    OptionSpec{"dry-run", "", &Options::dry_run, kClone, false, "", "print the plan and change nothing"},
+    OptionSpec{"restart", "", &Options::restart, kClone, false, "",
+               "empty exactly the tables this replica recorded, and start anew"},
+    OptionSpec{"force", "", &Options::force, kFinish, false, "",
+               "finish although the replica is not ready or cannot be drained"},
+    OptionSpec{"for", "WHAT", &Options::wait_for, kWait, false, "copied|caught-up|ready",
+               "copied: all rows are committed; caught-up: the source position read at start is durable on the target; "
+               "ready: caught up once after the copy (default)"},
+    OptionSpec{"timeout", "DURATION", &Options::timeout, kWait, false, "",
+               "give up after this long with exit code 5; default --give-up-after"},
+    OptionSpec{"gap", "N", &Options::gap, kSequences, false, "",
+               "set sequences N increments beyond the source's last value; default 0"},
+
+    OptionSpec{"include-table", "NAME", &Filter::include_tables, kCheck | kClone, true, "",
+               "only these tables; schema.table by SQL identifier rules, * and ? match; repeatable"},
+    OptionSpec{"exclude-table", "NAME", &Filter::exclude_tables, kCheck | kClone, true, "",
+               "not these tables; repeatable"},
+    OptionSpec{"include-schema", "NAME", &Filter::include_schemas, kCheck | kClone, true, "",
+               "only tables of these schemas; repeatable"},
+    OptionSpec{"exclude-schema", "NAME", &Filter::exclude_schemas, kCheck | kClone, true, "",
+               "no tables of these schemas; repeatable"},
+    OptionSpec{"exclude-data", "NAME", &Filter::exclude_data, kCheck | kClone, true, "",
+               "make these tables, but neither copy nor stream their rows; repeatable"},
+    OptionSpec{"schema", "HOW", &Options::schema, kCheck | kClone, true, "full|none",
+               "full: made by pg_dump and pg_restore (default); none: the target's tables exist and are empty"},
+    OptionSpec{"keyless", "HOW", &Options::keyless, kCheck | kClone, true, "insert-only|full|exclude",
+               "tables without a usable identity: publish only their INSERTs and TRUNCATEs (default), set REPLICA "
+               "IDENTITY FULL on the source, or leave them out"},
+    OptionSpec{"guard", "KIND", &Options::guard, kCheck | kClone, true, "column|none|ledger",
+               "how a row remembers its newest change: column (default) or none"},
+    OptionSpec{"publication", "NAME", &Options::publication, kCheck | kClone, true, "",
+               "use this publication, made by an administrator; it is verified and never dropped"},
+    OptionSpec{"pg-dump", "PATH", &Options::pg_dump, kCheck | kClone | kFinish, true, "",
+               "the pg_dump to use; default the newest on this machine that is not older than the source"},
+    OptionSpec{"no-owner", "", &Options::no_owner, kCheck | kClone, true, "", "do not restore who owns what"},
+    OptionSpec{"no-privileges", "", &Options::no_privileges, kCheck | kClone, true, "", "do not restore GRANTs"},
+
+    OptionSpec{"jobs", "N", &Options::jobs, kClone, true, "", "tables copied at a time; default 4", 1, 256},
+    OptionSpec{"index-jobs", "N", &Options::index_jobs, kClone, true, "", "tables indexed at a time; default 2", 1,
+               256},
+    OptionSpec{"split-above", "SIZE", &Options::split_above, kClone, true, "",
+               "copy larger tables in parts; not in this version yet"},
+    OptionSpec{"max-rate", "SIZE", &Options::max_rate, kClone, true, "",
+               "read at most so much per second from the source while copying; default no limit"},
+    OptionSpec{"memory", "SIZE", &Options::memory, kStreams, true, "",
+               "ceiling for queued changes while streaming; default 256MB", 1 << 20},
+    OptionSpec{"slot-wait", "DURATION", &Options::slot_wait, kClone, true, "",
+               "how long creating the slot may wait for open transactions; default 60s"},
+    OptionSpec{"give-up-after", "DURATION", &Options::give_up_after, kStreams | kWait, true, "",
+               "end with exit code 5 after so long without progress; default 10m, never for an open-ended stream"},
+    OptionSpec{"on-failure", "WHAT", &Options::on_failure, kClone, true, "keep|drop",
+               "after a failed copy: keep slot and state for the next run (default), or drop them"},
+    OptionSpec{"take-over", "", &Options::take_over, kWrites, true, "",
+               "end the process that holds the replica (also a hung one) and take its place"},
+    OptionSpec{"appliers", "N", &Options::appliers, kStreams, true, "",
+               "connections that apply changes; only 1 in this version", 1, 64},
+
+    OptionSpec{"log-level", "LEVEL", &Options::log_level, kEverywhere, true, "debug|info|warning|error",
+               "what is logged to stderr; default info"},
+    OptionSpec{"log-format", "FORMAT", &Options::log_format, kEverywhere, true, "text|json",
+               "lines for people (default) or one JSON object per line"},
+    OptionSpec{"progress", "STYLE", &Options::progress, kStreams, true, "auto|plain|none",
+               "progress on stderr: a line every 10 s (auto and plain are the same in this version), or none"},
+    OptionSpec{"quiet", "", &Options::quiet, kEverywhere, true, "", "no progress, only warnings and errors on stderr"},
+    OptionSpec{"events", "FILE", &Options::events_file, kStreams, true, "",
+               "append a JSON line to FILE for each notable moment"},
+    OptionSpec{"json", "", &Options::json, kEverywhere, true, "", "one JSON document on stdout"},
+};
+
+bool same_name(std::string_view a, std::string_view b) {
+  auto plain = [](char c) { return c == '_' ? '-' : c; };
+  return std::ranges::equal(a, b, {}, plain, plain);
+}
+
+}  // namespace
+
+std::span<const OptionSpec> option_table() {
+  return kOptions;
+}
+
+const OptionSpec* find_option(std::string_view name) {
+  auto found = std::ranges::find_if(kOptions, [&](const OptionSpec& spec) { return same_name(spec.name, name); });
+  return found == kOptions.end() ? nullptr : &*found;
+}
+
+}  // namespace pgbaton::app

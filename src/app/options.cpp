@@ -1,0 +1,161 @@
+#include <fmt/format.h>
+#include <pgbaton/app/options.hpp>
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/lsn.hpp>
+#include <pgbaton/base/size.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <ranges>
+
+#include "command.hpp"
+#include "option_rules.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+Error usage(const std::string& message, std::string_view hint) {
+  return Error(ErrorKind::usage, message).hint(hint);
+}
+
+bool parse_flag(const std::string& value, const std::string& origin) {
+  if (value == "true" || value == "yes" || value == "on") return true;
+  if (value == "false" || value == "no" || value == "off") return false;
+  throw usage(fmt::format("{}: \"{}\" is neither true nor false", origin, value), "Write true or false.");
+}
+
+std::int64_t parse_number(const OptionSpec& spec, const std::string& value, const std::string& origin) {
+  std::int64_t number = 0;
+  auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size())
+    throw usage(fmt::format("{}: \"{}\" is not a whole number", origin, value), "Give a number such as 4.");
+  if (number < spec.minimum || number > spec.maximum)
+    throw usage(fmt::format("{}: {} is not between {} and {}", origin, number, spec.minimum, spec.maximum),
+                "Give a number within these limits.");
+  return number;
+}
+
+std::uint64_t parse_bounded_size(const OptionSpec& spec, const std::string& value, const std::string& origin) {
+  auto bytes = parse_size(value, origin);
+  if (bytes < static_cast<std::uint64_t>(spec.minimum))
+    throw usage(
+        fmt::format("{}: {} is less than {}", origin, value, format_size(static_cast<std::uint64_t>(spec.minimum))),
+        "Give a larger size.");
+  return bytes;
+}
+
+void require_choice(const OptionSpec& spec, const std::string& value, const std::string& origin) {
+  if (spec.choices.empty()) return;
+  std::string list;
+  for (auto part : std::views::split(spec.choices, '|')) {
+    std::string_view choice(part.begin(), part.end());
+    if (choice == value) return;
+    list += (list.empty() ? "" : ", ") + std::string(choice);
+  }
+  throw usage(fmt::format("{}: \"{}\" is not one of: {}", origin, value, list),
+              fmt::format("Allowed values: {}.", list));
+}
+
+struct Assign {
+  const OptionSpec& spec;
+  Options& options;
+  const std::vector<std::string>& values;
+  const std::string& origin;
+
+  void operator()(bool Options::*field) const { options.*field = parse_flag(values.back(), origin); }
+  void operator()(std::string Options::*field) const {
+    require_choice(spec, values.back(), origin);
+    options.*field = values.back();
+  }
+  void operator()(int Options::*field) const {
+    options.*field = static_cast<int>(parse_number(spec, values.back(), origin));
+  }
+  void operator()(std::int64_t Options::*field) const { options.*field = parse_number(spec, values.back(), origin); }
+  void operator()(std::uint64_t Options::*field) const {
+    options.*field = parse_bounded_size(spec, values.back(), origin);
+  }
+  void operator()(Milliseconds Options::*field) const { options.*field = parse_duration(values.back(), origin); }
+  void operator()(std::optional<Milliseconds> Options::*field) const {
+    options.*field = parse_duration(values.back(), origin);
+  }
+  void operator()(std::vector<std::string> catalog::TableFilter::*field) const { options.filter.*field = values; }
+};
+
+// Options that a later version brings are refused rather than ignored: a user who asks for them relies on them.
+void refuse_unfinished(const Options& options) {
+  if (options.appliers != 1)
+    throw usage(fmt::format("--appliers {}: not in this version yet, which applies changes on one connection",
+                            options.appliers),
+                "Leave --appliers out.");
+  if (options.split_above != 0)
+    throw usage("--split-above: not in this version yet, which copies every table in one piece",
+                "Leave --split-above out; --jobs copies several tables at a time.");
+  if (options.guard == "ledger")
+    throw usage("--guard ledger: not in this version yet", "Use --guard column, or --guard none.");
+}
+
+void refuse_misplaced(const OptionSpec& spec, const Command& command) {
+  if (spec.common || (spec.used_by & command.use) != 0) return;
+  std::string users;
+  for (const Command& other : command_table())
+    if ((other.use & spec.used_by) != 0) users += (users.empty() ? "" : ", ") + std::string(other.name);
+  throw usage(fmt::format("--{} has no meaning for {}", spec.name, command.name),
+              fmt::format("It belongs to: {}.", users));
+}
+
+}  // namespace
+
+void assign(const OptionSpec& spec, Options& options, const std::vector<std::string>& values,
+            const std::string& origin) {
+  if (values.empty())
+    throw usage(origin + ": a value is missing", fmt::format("Write --{} {}.", spec.name, spec.value));
+  std::visit(Assign{spec, options, values, origin}, spec.field);
+}
+
+void refuse_misplaced_option(std::string_view name, const Command& command) {
+  if (const OptionSpec* spec = find_option(name)) refuse_misplaced(*spec, command);
+}
+
+void validate(const Options& options) {
+  ReplicaNames names(options.name);  // throws for a bad name
+  log::parse_level(options.log_level);
+  refuse_unfinished(options);
+  if (options.command == "clone") {
+    if (options.follow && !options.until.empty())
+      throw usage("--follow and --until contradict each other: the one stays, the other ends",
+                  "Choose one of the two.");
+    if (options.dry_run && options.restart)
+      throw usage("--dry-run and --restart contradict each other", "Choose one of the two.");
+  }
+  if (options.command == "follow" && !options.until_lsn.empty()) {
+    if (!options.until.empty()) throw usage("--until and --until-lsn contradict each other", "Choose one of the two.");
+    require_lsn(options.until_lsn, "--until-lsn");
+  }
+}
+
+std::string closest(std::string_view word, const std::vector<std::string_view>& candidates) {
+  auto distance = [&](std::string_view other) {
+    std::vector<std::size_t> row(other.size() + 1);
+    std::iota(row.begin(), row.end(), 0u);
+    for (std::size_t i = 0; i < word.size(); ++i) {
+      std::size_t diagonal = row[0];
+      row[0] = i + 1;
+      for (std::size_t j = 0; j < other.size(); ++j) {
+        std::size_t substituted = diagonal + (word[i] == other[j] ? 0 : 1);
+        diagonal = row[j + 1];
+        row[j + 1] = std::min({substituted, row[j] + 1, diagonal + 1});
+      }
+    }
+    return row.back();
+  };
+  std::string_view best;
+  // A third of the word may be wrong; beyond that a guess would mislead.
+  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  for (std::string_view candidate : candidates)
+    if (std::size_t d = distance(candidate); d < best_distance) best = candidate, best_distance = d;
+  return std::string(best);
+}
+
+}  // namespace pgbaton::app

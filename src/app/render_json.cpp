@@ -1,0 +1,204 @@
+// The only file that sees the JSON library on the way out and in. Texts may come from a server in another encoding:
+// invalid UTF-8 is replaced, never an exception while an error is being reported.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <pgbaton/state/store.hpp>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "render.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string dump(const Json& document, int indent = 2) {
+  return document.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+Json lsn_or_null(Lsn lsn) {
+  return lsn ? Json(to_string(lsn)) : Json(nullptr);
+}
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+template <typename Number>
+Json known_or_null(Number number) {
+  return number < 0 ? Json(nullptr) : Json(number);
+}
+Json parsed_or_null(const std::string& text) {
+  Json document = Json::parse(text, nullptr, false);
+  return document.is_discarded() ? Json(nullptr) : document;
+}
+
+Json error_document(const Error& error) {
+  return {{"kind", to_string(error.kind())},
+          {"exit_code", exit_code(error.kind())},
+          {"message", error.describe()},
+          {"hint", error.hint()},
+          {"at", now_utc()}};
+}
+
+Json slot_document(const StatusReport& report) {
+  const auto& slot = report.slot;
+  if (!slot) return nullptr;
+  return {{"name", slot->name},
+          {"active", slot->active},
+          {"wal_status", text_or_null(slot->wal_status)},
+          {"invalidation_reason", text_or_null(slot->invalidation_reason)},
+          {"wal_held_bytes", slot->held_bytes}};
+}
+
+Json writer_document(const StatusReport& report) {
+  if (!report.writer_holds || !report.replica) return nullptr;
+  return {{"host", report.replica->writer_host},
+          {"pid", report.replica->writer_pid},
+          {"since", report.replica->writer_since}};
+}
+
+Json tables_document(const StatusReport& report) {
+  Json tables = Json::array();
+  for (const auto& table : report.tables)
+    tables.push_back({{"schema", table.name.schema},
+                      {"name", table.name.name},
+                      {"phase", to_string(table.phase)},
+                      {"boundary", lsn_or_null(table.boundary)},
+                      {"rows", table.rows},
+                      {"bytes", table.bytes},
+                      {"guard", to_string(table.guard)},
+                      {"inserts_only", table.inserts_only},
+                      {"note", text_or_null(table.note)}});
+  return tables;
+}
+
+}  // namespace
+
+std::string status_json(const StatusReport& report) {
+  const auto& replica = report.replica;
+  const auto& progress = report.progress;
+  Json document = {
+      {"name", report.name},
+      {"phase", to_string(replica ? replica->phase : state::Phase::none)},
+      {"ready", replica && replica->phase == state::Phase::ready},
+      {"direction", replica ? Json(replica->direction) : Json(nullptr)},
+      {"generation", replica ? Json(replica->generation) : Json(nullptr)},
+      {"writer", writer_document(report)},
+      {"slot", slot_document(report)},
+      {"lsn",
+       {{"source_flush", lsn_or_null(report.source_flush_lsn)},
+        {"received", lsn_or_null(progress.received_lsn)},
+        {"applied", lsn_or_null(progress.applied_lsn)},
+        {"durable", lsn_or_null(progress.applied_lsn)},  // applied and durable are one: progress commits with the rows
+        {"confirmed", lsn_or_null(progress.confirmed_lsn)}}},
+      {"lag", {{"bytes", known_or_null(report.lag_bytes())}, {"seconds", known_or_null(report.lag_seconds())}}},
+      {"copy",
+       {{"tables_done", report.tables_copied()},
+        {"tables_total", report.tables_total()},
+        {"bytes_done", report.bytes_done()},
+        {"bytes_total", report.bytes_total()}}},
+      {"applied", {{"transactions", progress.transactions}, {"changes", progress.changes}}},
+      {"tables", tables_document(report)},
+      {"last_error", replica ? parsed_or_null(replica->last_error) : Json(nullptr)},
+      {"source_problem", text_or_null(report.source_problem)},
+      {"warnings", report.warnings}};
+  return dump(document);
+}
+
+std::string findings_json(const std::vector<snapshot::Finding>& findings) {
+  Json list = Json::array();
+  for (const auto& finding : findings)
+    list.push_back({{"id", finding.id},
+                    {"severity", snapshot::to_string(finding.severity)},
+                    {"object", finding.object},
+                    {"message", finding.message},
+                    {"remedy", finding.remedy}});
+  return dump({{"findings", list}});
+}
+
+std::string plan_json(const snapshot::DryRun& plan, std::string_view phase) {
+  Json tables = Json::array();
+  for (const auto& table : plan.tables)
+    tables.push_back({{"schema", table.name.schema},
+                      {"name", table.name.name},
+                      {"bytes", table.bytes},
+                      {"estimated_rows", known_or_null(table.estimated_rows)},
+                      {"copied", table.copied},
+                      {"guard", state::to_string(table.guard)},
+                      {"publication", text_or_null(table.publication)},
+                      {"note", text_or_null(table.note)}});
+  Json left_out = Json::array();
+  for (const auto& name : plan.left_out) left_out.push_back(name.quoted());
+  return dump({{"dry_run", true},
+               {"name", plan.name},
+               {"phase", phase},
+               {"slot", plan.slot},
+               {"publication", plan.publication},
+               {"publication_inserts", text_or_null(plan.publication_inserts)},
+               {"schema", plan.schema == snapshot::SchemaMode::full ? "full" : "none"},
+               {"copy_connections", plan.copy_connections},
+               {"bytes_total", plan.bytes_total},
+               {"tables", tables},
+               {"left_out", left_out}});
+}
+
+std::string run_json(const RunResult& result) {
+  Json document = {{"command", result.command}, {"name", result.name}, {"result", result.result}};
+  if (const auto& clone = result.clone)
+    document["copy"] = {{"tables", clone->tables},
+                        {"tables_kept", clone->tables_kept},
+                        {"tables_skipped", clone->tables_skipped},
+                        {"rows", clone->rows},
+                        {"bytes", clone->bytes},
+                        {"boundaries", clone->boundaries},
+                        {"consistent_point", lsn_or_null(clone->consistent_point)},
+                        {"slot_ms", clone->slot_time.count()},
+                        {"schema_ms", clone->schema_time.count()},
+                        {"copy_ms", clone->copy_time.count()},
+                        {"finish_ms", clone->finish_time.count()}};
+  if (const auto& stream = result.stream)
+    document["stream"] = {{"applied", lsn_or_null(stream->applied_lsn)},
+                          {"transactions", stream->transactions},
+                          {"changes", stream->changes},
+                          {"reconnects", stream->reconnects}};
+  return dump(document);
+}
+
+std::string small_json(const std::vector<Entry>& entries) {
+  Json document = Json::object();
+  for (const auto& [name, value] : entries) std::visit([&](const auto& v) { document[name] = v; }, value);
+  return dump(document);
+}
+
+std::string last_error_json(const Error& error) {
+  return dump(error_document(error), -1);
+}
+
+std::optional<LastError> parse_last_error(const std::string& text) {
+  Json document = Json::parse(text, nullptr, false);
+  if (!document.is_object()) return std::nullopt;
+  LastError error;
+  error.exit_code = document.value("exit_code", 1);
+  error.kind = document.value("kind", "failed");
+  error.message = document.value("message", "");
+  error.hint = document.value("hint", "");
+  error.at = document.value("at", "");
+  return error;
+}
+
+std::string error_json(const Error& error) {
+  return dump({{"error", error_document(error)}});
+}
+
+std::string event_json(std::string_view at, std::string_view replica, std::string_view kind, std::string_view detail) {
+  return dump({{"at", at}, {"replica", replica}, {"event", kind}, {"detail", parsed_or_null(std::string(detail))}}, -1);
+}
+
+std::string now_utc() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+}
+
+}  // namespace pgbaton::app

@@ -1,0 +1,115 @@
+// Lag in seconds. The applied position moves in two ways: with a transaction (then the source's commit time is known),
+// and with a position that the source reports while nothing is in flight. Examples, source flush at 0/9000:
+//
+//   applied 0/9000                          0 s
+//   applied 0/5000, received 0/8000         changes are in flight: the age of the last applied commit
+//   applied 0/8f00, received 0/8f00         nothing in flight, other databases write WAL: the age of that position
+#include "status.hpp"
+
+#include <fmt/format.h>
+#include <pgbaton/base/size.hpp>
+#include <pgbaton/catalog/server.hpp>
+#include <pgbaton/state/lease.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+namespace pgbaton::app {
+
+namespace {
+
+void ask_source(const Context& context, StatusReport& report) {
+  if (!context.has_source()) {
+    report.source_problem = "--source was not given";
+    return;
+  }
+  try {
+    auto source = pg::open_control(context.source(), "status");
+    report.source_flush_lsn = catalog::current_flush_lsn(*source);
+    const std::string& slot = report.replica ? report.replica->slot : context.names.base;
+    report.slot = source::load_slot(*source, slot);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::usage) throw;
+    report.source_problem = error.describe();
+  }
+}
+
+void load_state(state::Store& store, StatusReport& report) {
+  report.writer_holds = state::Lease::held(store.connection(), report.name);
+  report.tables = store.load_tables(*report.replica);
+  report.progress = store.load_progress(*report.replica);
+}
+
+std::vector<std::string> warnings(const StatusReport& report) {
+  std::vector<std::string> result;
+  const auto& slot = report.slot;
+  if (!report.replica) {
+    if (slot)
+      result.push_back(fmt::format("slot {} exists on the source, but the target knows no such replica", slot->name));
+    return result;
+  }
+  bool slot_expected = report.replica->phase > state::Phase::creating && report.source_problem.empty();
+  if (slot_expected && !slot)
+    result.push_back(fmt::format("slot {} is gone: changes are lost, a new bootstrap is needed (clone --restart)",
+                                 report.replica->slot));
+  if (slot && slot->wal_status == "lost")
+    result.push_back(fmt::format("slot {} is lost{}{}: a new bootstrap is needed (clone --restart)", slot->name,
+                                 slot->invalidation_reason.empty() ? "" : ", ", slot->invalidation_reason));
+  if (slot && slot->wal_status == "unreserved")
+    result.push_back(fmt::format("slot {} is about to be lost: its WAL exceeds max_slot_wal_keep_size", slot->name));
+  auto skipped = std::ranges::count(report.tables, state::TablePhase::skipped, &state::TableState::phase);
+  if (skipped > 0) result.push_back(fmt::format("{} table(s) are not copied; see their notes", skipped));
+  return result;
+}
+
+}  // namespace
+
+bool is_copied(const state::TableState& table) {
+  return table.phase >= state::TablePhase::copied;
+}
+
+std::int64_t StatusReport::lag_bytes() const {
+  if (!replica || !source_flush_lsn || !progress.applied_lsn) return -1;
+  if (progress.applied_lsn >= source_flush_lsn) return 0;
+  return static_cast<std::int64_t>(source_flush_lsn.value - progress.applied_lsn.value);
+}
+
+double StatusReport::lag_seconds() const {
+  if (lag_bytes() <= 0) return static_cast<double>(lag_bytes());
+  bool in_flight = progress.received_lsn > progress.applied_lsn;
+  double age =
+      in_flight && progress.commit_age_seconds >= 0 ? progress.commit_age_seconds : progress.updated_age_seconds;
+  return std::max(0.0, age);
+}
+
+std::int64_t StatusReport::tables_copied() const {
+  return std::ranges::count_if(tables, is_copied);
+}
+std::int64_t StatusReport::tables_total() const {
+  return static_cast<std::int64_t>(tables.size());
+}
+std::int64_t StatusReport::bytes_done() const {
+  return std::accumulate(tables.begin(), tables.end(), std::int64_t{0},
+                         [](std::int64_t sum, const state::TableState& t) { return sum + t.bytes; });
+}
+std::int64_t StatusReport::bytes_total() const {
+  return std::accumulate(tables.begin(), tables.end(), std::int64_t{0},
+                         [](std::int64_t sum, const state::TableState& t) {
+                           return sum + (is_copied(t) ? t.bytes : std::max(t.bytes, t.bytes_total));
+                         });
+}
+
+StatusReport load_status(const Context& context) {
+  StatusReport report;
+  report.name = context.names.name;
+  auto target = pg::open_control(context.target(), "status");
+  state::Store store(*target);
+  report.replica = store.load_replica(report.name);
+  // The source's position before the target's: what is applied is then never shown as behind something newer.
+  ask_source(context, report);
+  if (report.replica) load_state(store, report);
+  report.warnings = warnings(report);
+  return report;
+}
+
+}  // namespace pgbaton::app

@@ -1,0 +1,36 @@
+// What `status` and `wait` know about a replica: the state on the target, and the slot on the source if it answers.
+#pragma once
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/source/slot.hpp>
+#include <pgbaton/state/store.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "context.hpp"
+
+namespace pgbaton::app {
+
+struct StatusReport {
+  std::string name;
+  std::optional<state::Replica> replica;  // none: phase `none`
+  bool writer_holds = false;              // somebody holds the lease now
+  std::vector<state::TableState> tables;
+  state::Progress progress;
+  std::optional<source::SlotInfo> slot;
+  Lsn source_flush_lsn;        // 0/0 when the source was not asked or did not answer
+  std::string source_problem;  // why not
+  std::vector<std::string> warnings;
+
+  std::int64_t lag_bytes() const;  // -1 unknown
+  double lag_seconds() const;      // -1 unknown
+  std::int64_t tables_copied() const, tables_total() const, bytes_done() const, bytes_total() const;
+};
+
+StatusReport load_status(const Context& context);
+
+// Phase copied or later; skipped tables count as done.
+bool is_copied(const state::TableState& table);
+
+}  // namespace pgbaton::app

@@ -1,0 +1,85 @@
+#include "writer.hpp"
+
+#include <fmt/format.h>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/source/slot.hpp>
+
+#include "progress.hpp"
+#include "render.hpp"
+
+namespace pgbaton::app {
+
+state::Replica require_replica(const Context& context, state::Store& store) {
+  auto replica = store.load_replica(context.names.name);
+  if (replica) return *replica;
+  std::string known;
+  for (const auto& name : store.replica_names()) known += (known.empty() ? "" : ", ") + name;
+  throw Error(ErrorKind::usage, fmt::format("the target knows no replica named {}", context.names.name))
+      .side(Side::target)
+      .hint(known.empty() ? "Make one with `pgbaton clone`."
+                          : fmt::format("It knows: {}. Choose one with --name.", known));
+}
+
+void require_copied(const state::Replica& replica) {
+  if (replica.phase >= state::Phase::streaming) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("the copy of replica {} is not complete (phase {})", replica.name, to_string(replica.phase)))
+      .side(Side::target)
+      .hint("Run `pgbaton clone` again with the same options: it goes on where the last run ended.");
+}
+
+void record_error(const Context& context, const Error& error) noexcept {
+  if (error.kind() == ErrorKind::held_elsewhere) return;
+  if (context.stop.stop_requested() && error.kind() == ErrorKind::failed) return;
+  try {
+    auto target = pg::open_control(context.target(), "last-error");
+    state::Store store(*target);
+    if (store.load_replica(context.names.name)) store.store_last_error(context.names.name, last_error_json(error));
+  } catch (const std::exception& other) {
+    log::debug("the error could not be recorded on the target: {}", other.what());
+  }
+}
+
+namespace {
+
+void mark_ready(const Context& context, const state::Replica& replica) {
+  auto target = pg::open_control(context.target(), "state");
+  state::Store store(*target);
+  auto now = store.load_replica(replica.name);
+  if (!now || now->phase != state::Phase::streaming) return;
+  store.store_phase(replica, state::Phase::ready);
+  store.add_event(replica.name, "ready", "");
+}
+
+}  // namespace
+
+StreamRun run_stream(const Context& context, state::Lease& lease, const state::Replica& replica,
+                     const stream::Until& until, bool completes) {
+  bool bounded = !std::holds_alternative<stream::OpenEnded>(until);
+  stream::Stream stream(context.stream_options(bounded), replica, lease);
+  StreamRun run;
+  {
+    ProgressDisplay display(context.shows_progress(), stream_line(stream));
+    run.ended = stream.run(until, context.stop);
+  }
+  run.status = stream.status();
+  if (completes && run.ended == stream::Ended::reached) mark_ready(context, replica);
+  return run;
+}
+
+void require_reached(stream::Ended ended) {
+  switch (ended) {
+    case stream::Ended::reached:
+      return;
+    case stream::Ended::stopped:
+      throw Error(ErrorKind::failed, "stopped before the end was reached; what was applied is committed and confirmed")
+          .hint("Nothing is lost: run the same command again to go on.");
+  }
+}
+
+Lsn current_barrier(const Context& context) {
+  auto source = pg::open_control(context.source(), "barrier");
+  return source::emit_barrier(*source);
+}
+
+}  // namespace pgbaton::app

@@ -1,0 +1,49 @@
+// What the commands that write share: an error after the lease is taken is recorded for `status` and `wait`, and a
+// stream is run with its progress lines.
+#pragma once
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/state/lease.hpp>
+#include <pgbaton/state/store.hpp>
+#include <pgbaton/stream/stream.hpp>
+
+#include "context.hpp"
+
+namespace pgbaton::app {
+
+// The replica, or Error(usage) "no such replica".
+state::Replica require_replica(const Context& context, state::Store& store);
+// Error(usage) when the copy is not complete.
+void require_copied(const state::Replica& replica);
+
+// Stores the error as the replica's last_error, on a connection of its own. Never throws. Errors that the next writer
+// would find misleading are left out: an end on request, and a lease that is somebody else's now.
+void record_error(const Context& context, const Error& error) noexcept;
+
+template <typename Work>
+auto recording_errors(const Context& context, Work&& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    record_error(context, error);
+    throw;
+  } catch (const std::exception& error) {
+    record_error(context, Error(ErrorKind::failed, error.what()));
+    throw;
+  }
+}
+
+struct StreamRun {
+  stream::Ended ended = stream::Ended::stopped;
+  stream::StreamStatus status;
+};
+// Streams with progress lines. The replica must carry the epoch of the term that has begun. A bounded run that reached
+// its end leaves the replica `ready`, when `completes` says that the end lies behind the whole copy.
+StreamRun run_stream(const Context& context, state::Lease& lease, const state::Replica& replica,
+                     const stream::Until& until, bool completes);
+// Error(failed) for a bounded command that was stopped before its end.
+void require_reached(stream::Ended ended);
+
+// A position that everything committed on the source by now lies below, and that an idle source reaches too.
+Lsn current_barrier(const Context& context);
+
+}  // namespace pgbaton::app
