@@ -129,26 +129,28 @@ std::string parameter_status(PGconn* c, const char* name) {
 }
 
 // A pooler may swallow start-up options without a word; then the text of values would depend on defaults.
-void pin(Connection& connection, Session session) {
-  PGconn* c = connection.get();
-  const auto statements = pinned_statements(connection.server_version());
-  const auto dates = parameter_status(c, "DateStyle");
-  const auto intervals = parameter_status(c, "IntervalStyle");
-  if (!dates.starts_with("ISO") || intervals != "postgres") {
-    refuse_pins(connection.side(), fmt::format("DateStyle {}, IntervalStyle {}", dates, intervals));
+void check_pins(const Connection& connection, const Result* settings) {
+  const auto intervals = parameter_status(connection.get(), "IntervalStyle");
+  if (intervals != "postgres") refuse_pins(connection.side(), fmt::format("IntervalStyle {}", intervals));
+  if (settings == nullptr) return;
+  const auto path = settings->value(0, 0);
+  if ((!path.empty() && path != "\"\"") || settings->value(0, 1) != "off") {
+    refuse_pins(connection.side(), fmt::format("search_path {}, row_security {}", path, settings->value(0, 1)));
   }
+}
+
+void pin(Connection& connection, Session session) {
+  const auto statements = pinned_statements(connection.server_version());
   if (session == Session::replication) {
     // A walsender's own parser takes one statement at a time.
     for (const auto& statement : statements) connection.exec(statement);
+    check_pins(connection, nullptr);
     return;
   }
   std::string all;
   for (const auto& statement : statements) all += statement + ";";
   const auto settings = connection.exec(all + "SELECT current_setting('search_path'), current_setting('row_security')");
-  const bool no_path = settings.value(0, 0).empty() || settings.value(0, 0) == "\"\"";
-  if (!no_path || settings.value(0, 1) != "off") {
-    refuse_pins(connection.side(), fmt::format("search_path {}", settings.value(0, 0)));
-  }
+  check_pins(connection, &settings);
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ std::string quoted_value(std::string_view value) {
 // set by any role on every major from 12 to 18.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kPinned{{
     // One text form of each value on both sides.
-    {"datestyle", "ISO"},
+    {"datestyle", "ISO,MDY"},
     {"intervalstyle", "postgres"},
     {"extra_float_digits", "3"},
     {"bytea_output", "hex"},
@@ -206,7 +206,8 @@ std::string pinned_startup_options() {
 }
 
 std::vector<std::string> pinned_statements(int server_version_num) {
-  std::vector<std::string> statements;
+  // PGDATESTYLE and PGTZ travel as start-up parameters of their own and win over the options.
+  std::vector<std::string> statements{"SET datestyle = 'ISO, MDY'", "SET timezone = 'UTC'"};
   if (server_version_num >= 140000) statements.emplace_back("SET idle_session_timeout = 0");
   if (server_version_num >= 170000) statements.emplace_back("SET transaction_timeout = 0");
   return statements;

@@ -38,6 +38,6 @@ ChildConnection child_connection(const Endpoint& endpoint, std::string_view role
 // must not be named in the start-up packet.
 std::string pinned_startup_options();
 std::vector<std::string> pinned_statements(
-    int server_version_num);  // idle_session_timeout (14), transaction_timeout (17)
+    int server_version_num);  // also idle_session_timeout (14), transaction_timeout (17)
 
 }  // namespace pgbaton::pg

@@ -73,7 +73,7 @@ TEST_F(ServiceFile, WhatAServiceGivesIsKept) {
   EXPECT_EQ(find_item(effective, "dbname"), "d");
   const auto ours = session_items({Side::source, "", "r", "UTF8"}, "copy-1", effective);
   EXPECT_EQ(find_item(ours, "connect_timeout"), "") << "not overridden";
-  EXPECT_THAT(find_item(ours, "options"), testing::StartsWith("-c work_mem=1MB -c datestyle=ISO"));
+  EXPECT_THAT(find_item(ours, "options"), testing::StartsWith("-c work_mem=1MB -c datestyle=ISO,MDY"));
 }
 
 TEST_F(ServiceFile, AnUnknownServiceIsLeftToTheConnect) {
@@ -83,7 +83,7 @@ TEST_F(ServiceFile, AnUnknownServiceIsLeftToTheConnect) {
 TEST_F(ServiceFile, EnvironmentIsKeptToo) {
   ::setenv("PGOPTIONS", "-c geqo=off", 1);
   const auto ours = session_items({Side::source, "", "r", "UTF8"}, "x", effective_items("dbname=d"));
-  EXPECT_THAT(find_item(ours, "options"), testing::StartsWith("-c geqo=off -c datestyle=ISO"));
+  EXPECT_THAT(find_item(ours, "options"), testing::StartsWith("-c geqo=off -c datestyle=ISO,MDY"));
 }
 
 TEST(SessionItems, NamesTheRoleAndSetsWhatTheUserDidNot) {
@@ -118,16 +118,18 @@ TEST(ChildConnection, UsersOptionsStay) {
       {Side::source, "dbname=d options='-c geqo=off' application_name=mine", "blue", "UTF8"}, "pg_dump");
   EXPECT_EQ(environment_of(child, "PGOPTIONS"), "");
   EXPECT_EQ(environment_of(child, "PGPASSWORD"), "");
-  EXPECT_THAT(child.conninfo, HasSubstr("options='-c geqo=off -c datestyle=ISO"));
+  EXPECT_THAT(child.conninfo, HasSubstr("options='-c geqo=off -c datestyle=ISO,MDY"));
   EXPECT_THAT(child.conninfo, Not(HasSubstr("mine")));
 }
 
 TEST(Pins, EscapeBlanksAndDependOnTheVersion) {
   EXPECT_THAT(pinned_startup_options(), HasSubstr("-c default_transaction_isolation=read\\ committed "));
   EXPECT_THAT(pinned_startup_options(), HasSubstr("-c search_path= "));
-  EXPECT_TRUE(pinned_statements(120022).empty());
-  EXPECT_THAT(pinned_statements(140000), ElementsAre("SET idle_session_timeout = 0"));
-  EXPECT_EQ(pinned_statements(170000).size(), 2u);
+  const std::string idle = "SET idle_session_timeout = 0", transaction = "SET transaction_timeout = 0";
+  EXPECT_THAT(pinned_statements(130022), Not(testing::Contains(idle)));
+  EXPECT_THAT(pinned_statements(140000), testing::Contains(idle));
+  EXPECT_THAT(pinned_statements(160000), Not(testing::Contains(transaction)));
+  EXPECT_THAT(pinned_statements(170000), testing::Contains(transaction));
 }
 
 }  // namespace
