@@ -180,7 +180,6 @@ struct Settings {
 std::vector<Header> find_headers(std::string_view script) {
   std::vector<Header> headers;
   bool inside = false;  // a header that has no name yet
-  std::size_t previous_end = 0;
   Lexer lexer(script);
   for (auto token = lexer.next(); token.kind != Lexer::Kind::end; token = lexer.next()) {
     if (token.kind != Lexer::Kind::comment) continue;
@@ -196,10 +195,9 @@ std::vector<Header> find_headers(std::string_view script) {
     } else if (inside && parse_name(line, headers.back().entry)) {
       inside = false;
       headers.back().end = token.end;
-    } else if (!headers.empty() && !inside && token.begin == previous_end + 1) {
-      headers.back().end = std::max(headers.back().end, token.end);
+    } else if (!headers.empty() && !inside && token.begin == headers.back().end + 1) {
+      headers.back().end = token.end;  // the rest of the same block
     }
-    previous_end = token.end;
   }
   if (inside) throw_form(script.substr(headers.back().begin, 100));
   return headers;
