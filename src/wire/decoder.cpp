@@ -168,7 +168,7 @@ Update update(Cursor& in, Arena& arena) {
   return message;
 }
 
-Delete delete_(Cursor& in, Arena& arena) {
+Delete deletion(Cursor& in, Arena& arena) {
   constexpr auto kMark = "'K' or 'O' before the old row";
   Delete message;
   message.relation_oid = in.u32("the relation's oid");
@@ -236,7 +236,7 @@ Message decode_message(Cursor& in, Arena& arena) {
     case 'U':
       return update(in, arena);
     case 'D':
-      return delete_(in, arena);
+      return deletion(in, arena);
     case 'T':
       return truncate(in, arena);
     case 'M':

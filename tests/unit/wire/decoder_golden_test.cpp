@@ -42,14 +42,14 @@ void write_actual(const fs::path& capture, const std::vector<std::string>& lines
 
 class WireGolden : public testing::TestWithParam<fs::path> {
  protected:
-  std::vector<Golden> golden_ = load_golden(GetParam());
+  std::vector<Golden> golden = load_golden(GetParam());
 };
 
 TEST_P(WireGolden, EveryMessageIsWhatTheRecipeSays) {
   std::vector<std::string> actual;
   std::string section;
   Describer describe;
-  for (const auto& [line, part, lsn_offset, body] : golden_) {
+  for (const auto& [line, part, lsn_offset, body] : golden) {
     if (part != section) actual.push_back("# " + (section = part));
     Arena arena;
     actual.push_back(describe(decode(body, arena)));
@@ -68,7 +68,7 @@ TEST_P(WireGolden, PositionsTimesAndIdsArePlausible) {
   std::optional<Begin> open;
   Lsn last_commit_lsn;
   std::string section;
-  for (const auto& [line, part, lsn_offset, body] : golden_) {
+  for (const auto& [line, part, lsn_offset, body] : golden) {
     SCOPED_TRACE("line " + std::to_string(line));
     if (part != section) {
       EXPECT_FALSE(open);
@@ -105,7 +105,7 @@ TEST_P(WireGolden, PositionsTimesAndIdsArePlausible) {
 
 // Names and values are views into the bytes, never copies.
 TEST_P(WireGolden, ValuesAreViewsIntoTheBody) {
-  for (const auto& [line, section, lsn_offset, body] : golden_) {
+  for (const auto& [line, section, lsn_offset, body] : golden) {
     Arena arena;
     const auto* first = reinterpret_cast<const char*>(body.data());
     const auto is_inside = [&, end = first + body.size()](std::string_view view) {
