@@ -49,7 +49,6 @@ void create_source_objects(Build& build, const source::PublicationPlan& publicat
   build.snapshot = source::SlotSnapshot::create(build.options.source,
                                                 {build.replica.slot, false, build.options.slot_wait}, build.stop);
   build.made.slot = true;
-  PGBATON_FAILPOINT("slot_created");
   build.summary.slot_time = since(start);
   build.summary.boundaries = 1;
   build.replica.consistent_point = build.snapshot->consistent_point();

@@ -16,9 +16,9 @@ namespace {
 
 using Tables = std::map<QualifiedName, catalog::Table>;
 
-Tables tables_of(pg::Control& connection) {
+Tables tables_of(pg::Control& connection, Side side) {
   Tables tables;
-  for (auto& table : catalog::load_tables(connection)) {
+  for (auto& table : catalog::load_tables(connection, {}, side)) {
     auto name = table.name;
     tables.emplace(std::move(name), std::move(table));
   }
@@ -44,28 +44,63 @@ bool fits(const catalog::Table& source, const catalog::Table& target) {
   });
 }
 
-// Drops the (empty) table and runs its entries of the archive: the table itself, its sequences, defaults, grants.
-void make_anew(const Build& build, const copy::CopyJob& job) {
+// What stands or falls with a table: nothing in it holds rows. Anything else that depends on the table (another table,
+// a function over its row type) makes DROP TABLE fail, and a person decides.
+bool goes_with_table(const copy::TocEntry& entry) {
+  static const std::set<std::string, std::less<>> kKinds{
+      "SEQUENCE", "SEQUENCE OWNED BY", "DEFAULT", "TABLE ATTACH",     "ACL",
+      "COMMENT",  "SECURITY LABEL",    "VIEW",    "MATERIALIZED VIEW"};
+  return kKinds.contains(entry.description);
+}
+
+// The entries of the archive that make the table and what goes with it, in their order.
+std::vector<const copy::TocEntry*> entries_of(const copy::SchemaArchive& archive, const catalog::Table& table) {
+  constexpr std::uint32_t kClassRelation = 1259;  // pg_class
+  std::set<int> chosen;
+  std::vector<const copy::TocEntry*> entries;
+  for (const auto& entry : archive.entries()) {
+    if (entry.section != copy::Section::pre_data || entry.left_out) continue;
+    bool is_it = entry.class_oid == kClassRelation && entry.catalog_oid == table.oid;
+    bool with_it =
+        goes_with_table(entry) && std::ranges::any_of(entry.dependencies, [&](int id) { return chosen.contains(id); });
+    if (!is_it && !with_it) continue;
+    chosen.insert(entry.id);
+    entries.push_back(&entry);
+  }
+  return entries;
+}
+
+std::string drop_statement(const copy::TocEntry& entry) {
+  for (auto kind : {"TABLE", "VIEW", "MATERIALIZED VIEW"})
+    if (entry.description == kind) return fmt::format("drop {} if exists {}; ", kind, entry.table.quoted());
+  return "";
+}
+
+// Drops the (empty) table and makes it from the archive, in one transaction.
+void make_anew(const Build& build, const catalog::Table& table) {
+  auto entries = entries_of(*build.archive, table);
+  std::string drops;
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) drops += drop_statement(**entry);
   auto target = pg::Connection::open(build.options.target, "definition");
-  target.exec("begin");
   try {
-    target.exec("drop table if exists " + job.table.name.quoted());
+    target.exec("begin; set local lock_timeout = '30s'; set local check_function_bodies = off; " + drops);
+    for (const auto* entry : entries) target.exec(entry->sql);
+    // A source that is itself a target has a guard of its own, which means nothing here.
+    target.exec(fmt::format("alter table {} drop column if exists {}; commit", table.name.quoted(),
+                            quote_identifier(kGuardColumn)));
   } catch (Error& error) {
+    if (error.action() == Action::retry) throw;
     throw Error(ErrorKind::rejected,
                 "its definition changed on the source, and the target's cannot be replaced: " + error.message())
         .side(Side::target)
         .sqlstate(error.sqlstate())
-        .table(job.table.name.quoted())
+        .table(table.name.quoted())
         .hint("Drop what depends on it on the target, then run the same command again.");
   }
-  for (const auto& entry : build.archive->entries())
-    if (entry.section == copy::Section::pre_data && entry.table == job.table.name && !entry.left_out)
-      target.exec(entry.sql);
-  target.exec("commit");
 }
 
 void compare(const Build& build, const std::vector<copy::CopyJob>& pending) {
-  auto on_target = tables_of(*build.target);
+  auto on_target = tables_of(*build.target, Side::target);
   for (const auto& job : pending) {
     auto found = on_target.find(job.table.name);
     bool exists = found != on_target.end();
@@ -79,14 +114,14 @@ void compare(const Build& build, const std::vector<copy::CopyJob>& pending) {
     }
     if (exists && shape(job.table) == shape(found->second)) continue;
     log::info("{}: {} on the target as the source has it now", job.table.name.quoted(), exists ? "made anew" : "made");
-    make_anew(build, job);
+    make_anew(build, job.table);
   }
 }
 
 // Whether pre-data was committed by a run that was killed before it could say so: it comes in one piece, and none of
 // the tables existed before.
 bool restored_unrecorded(const Build& build) {
-  auto on_target = tables_of(*build.target);
+  auto on_target = tables_of(*build.target, Side::target);
   return std::any_of(build.jobs.begin(), build.jobs.end(),
                      [&](const copy::CopyJob& job) { return on_target.contains(job.table.name); });
 }
@@ -132,7 +167,7 @@ std::vector<QualifiedName> tables_left_out(pg::Control& source, const CloneOptio
 }
 
 std::map<QualifiedName, QualifiedName> load_target_roots(pg::Control& target) {
-  auto tables = catalog::load_tables(target);
+  auto tables = catalog::load_tables(target, {}, Side::target);
   std::map<catalog::Oid, QualifiedName> names;
   for (const auto& table : tables) names.emplace(table.oid, table.name);
   std::map<QualifiedName, QualifiedName> roots;

@@ -76,6 +76,15 @@ void require_same_options(const state::Replica& replica, const CloneOptions& opt
       .hint("Use the same source and options again, give another --name, or begin anew with --restart.");
 }
 
+void apply_recorded_choice(const state::Replica& replica, CloneOptions& options) {
+  auto recorded = Json::parse(replica.options, nullptr, false);
+  if (!recorded.is_object()) return;
+  auto list = [&](const char* key) { return recorded.value(key, std::vector<std::string>()); };
+  options.filter = {list("include_tables"), list("exclude_tables"), list("include_schemas"), list("exclude_schemas"),
+                    list("exclude_data")};
+  options.schema = recorded.value("schema", "full") == "none" ? SchemaMode::none : SchemaMode::full;
+}
+
 std::string error_json(const Error& error) {
   Json json{{"kind", pgbaton::to_string(error.kind())},
             {"exit_code", exit_code(error.kind())},

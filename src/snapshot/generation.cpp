@@ -39,9 +39,9 @@ Build::Build(const CloneOptions& clone_options, state::Lease& writers_lease, cop
       store(*target) {}
 
 void Build::inspect() {
-  source_server = catalog::load_server(*source);
-  target_server = catalog::load_server(*target);
-  refuse_same_database(source_server, target_server);
+  source_server = catalog::load_server(*source, Side::source);
+  target_server = catalog::load_server(*target, Side::target);
+  refuse_same_database(*this);
   store.install();
   if (auto found = store.load_replica(options.names.name)) replica = *found;
 }

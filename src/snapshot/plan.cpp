@@ -81,6 +81,9 @@ class Planner {
     for (const auto& table : kept_) add(table, plan);
     if (!plan.publications.tables_inserts_only.empty())
       plan.publications.publication_inserts = options_.names.publication_inserts;
+    auto kept = oids_of(kept_);
+    for (const auto& table : all_)
+      if (!kept.contains(table.oid)) plan.left_out.push_back(table.name);
     return plan;
   }
 

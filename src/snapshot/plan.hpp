@@ -12,6 +12,7 @@ struct TablePlan {
   // tables (their rows are in the leaves), unlogged ones, those of --exclude-data.
   std::vector<copy::CopyJob> jobs;
   source::PublicationPlan publications;
+  std::vector<QualifiedName> left_out;  // by the filter: not in the schema either
 };
 
 // Reads the source only, except for Keyless::full, which sets REPLICA IDENTITY FULL on tables without usable identity.

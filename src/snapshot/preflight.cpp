@@ -22,9 +22,9 @@ std::string first_few(const std::vector<QualifiedName>& names) {
   return text;
 }
 
-std::set<QualifiedName> names_on(pg::Control& connection) {
+std::set<QualifiedName> names_on_target(pg::Control& target) {
   std::set<QualifiedName> names;
-  for (const auto& table : catalog::load_tables(connection)) names.insert(table.name);
+  for (const auto& table : catalog::load_tables(target, {}, Side::target)) names.insert(table.name);
   return names;
 }
 
@@ -39,7 +39,7 @@ std::vector<QualifiedName> non_empty(pg::Control& target, const std::vector<Qual
 }
 
 void require_empty_tables(pg::Control& target, const TablePlan& plan) {
-  auto existing = names_on(target);
+  auto existing = names_on_target(target);
   std::vector<QualifiedName> missing, present;
   for (const auto& job : plan.jobs)
     if (job.state.phase != TablePhase::skipped)
@@ -56,10 +56,20 @@ void require_empty_tables(pg::Control& target, const TablePlan& plan) {
 
 }  // namespace
 
-void refuse_same_database(const catalog::Server& source, const catalog::Server& target) {
-  if (source.system_identifier == 0 || source.system_identifier != target.system_identifier) return;
-  if (source.database_oid != target.database_oid) return;
-  throw Error(ErrorKind::preflight, fmt::format("source and target are the same database ({})", source.database))
+// Servers made from copies of one cluster share its system identifier; the moment of the start, to the microsecond,
+// tells them apart.
+void refuse_same_database(const Build& build) {
+  if (build.source_server.system_identifier != build.target_server.system_identifier) return;
+  if (build.source_server.database_oid != build.target_server.database_oid) return;
+  auto started = [](pg::Control& connection, Side side) {
+    return pg::control(side, "asking for the server's start", [&] {
+      pqxx::nontransaction tx(connection);
+      return tx.exec1("select pg_postmaster_start_time()::text")[0].as<std::string>();
+    });
+  };
+  if (started(*build.source, Side::source) != started(*build.target, Side::target)) return;
+  throw Error(ErrorKind::preflight,
+              fmt::format("source and target are the same database ({})", build.source_server.database))
       .hint("Look at --source and --target: the target must be another database.");
 }
 
@@ -91,7 +101,7 @@ void require_names_free(pg::Control& source, const CloneOptions& options, const 
 void require_target_tables(pg::Control& target, const CloneOptions& options, const TablePlan& plan, bool restored) {
   if (options.schema == SchemaMode::none) return require_empty_tables(target, plan);
   if (restored) return;
-  auto existing = names_on(target);
+  auto existing = names_on_target(target);
   std::vector<QualifiedName> there;
   for (const auto& job : plan.jobs)
     if (existing.contains(job.table.name)) there.push_back(job.table.name);

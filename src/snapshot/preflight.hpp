@@ -8,7 +8,7 @@
 
 namespace pgbaton::snapshot {
 
-void refuse_same_database(const catalog::Server& source, const catalog::Server& target);
+void refuse_same_database(const Build& build);
 // wal_level, recovery.
 void require_logical_source(const catalog::Server& source);
 // No slot or publication of our names: what our state does not know is never adopted.

@@ -53,7 +53,7 @@ bool remove_guards(pg::Control& target, state::Store& store, const state::Replic
     auto root = roots.find(table.name);
     const auto& holder = root == roots.end() ? table.name : root->second;
     bool dropped = done.contains(holder) || attempt(report, "guard column of " + holder.quoted(), [&] {
-                     if (catalog::load_table(target, holder)) copy::drop_guard(target, holder);
+                     if (catalog::load_table(target, holder, Side::target)) copy::drop_guard(target, holder);
                      done.insert(holder);
                    });
     all = all && dropped;

@@ -4,6 +4,7 @@
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/copy/finalize.hpp>
+#include <pgbaton/pg/connection.hpp>
 
 #include <fmt/format.h>
 
@@ -107,8 +108,16 @@ class Rounds {
       auto schema = build_.options.schema_options;
       for (const auto& name : tables_left_out(*build_.source, build_.options)) schema.excluded_tables.push_back(name);
       for (const auto& pattern : build_.options.filter.exclude_schemas) schema.excluded_schemas.push_back(pattern);
-      auto snapshot_id = build_.snapshot ? build_.snapshot->snapshot_id() : std::string();
-      build_.archive = copy::SchemaArchive::dump(build_.options.source, snapshot_id, schema, build_.stop);
+      if (build_.snapshot) {
+        build_.archive =
+            copy::SchemaArchive::dump(build_.options.source, build_.snapshot->snapshot_id(), schema, build_.stop);
+      } else {
+        // No rows are read on this one, so it needs no slot and no settling.
+        auto holder = pg::Connection::open(build_.options.source, "holder");
+        holder.exec("begin isolation level repeatable read read only");
+        auto snapshot_id = holder.exec("select pg_export_snapshot()").text(0, 0);
+        build_.archive = copy::SchemaArchive::dump(build_.options.source, snapshot_id, schema, build_.stop);
+      }
     }
     restore_or_compare(build_, pending);
     build_.target_roots = load_target_roots(*build_.target);
