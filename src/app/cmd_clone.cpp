@@ -56,8 +56,7 @@ state::Lease take_lease(const Context& context, state::Store& store) {
   if (replica && context.options.restart) {
     log::info("--restart: emptying the tables that replica {} recorded", context.names.name);
     snapshot::reset_replica(context.source(), context.target(), context.names.name);
-    store.install();
-    replica.reset();
+    replica = store.load_replica(context.names.name);  // begun anew: phase creating
   }
   preflight(context, replica);
   return lease;
@@ -97,10 +96,10 @@ int run_clone(Context& context) {
   if (context.options.dry_run) return print_plan(context);
   auto target = pg::open_control(context.target(), "state");
   state::Store store(*target);
+  EventFile events(context);  // before anything is made: its path may be wrong
   state::Lease lease = take_lease(context, store);
-  EventFile events(context);
   events.add("clone started");
-  RunResult result = recording_errors(context, [&] { return hand_over(context, store, lease); });
+  RunResult result = recording_errors(context, events, [&] { return hand_over(context, store, lease); });
   events.add("clone ended", fmt::format(R"({{"result": "{}"}})", result.result));
   if (context.options.json || !context.options.quiet) print(context.options.json ? run_json(result) : run_text(result));
   return 0;

@@ -6,8 +6,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
-#include <pgbaton/copy/finalize.hpp>
-#include <pgbaton/copy/schema.hpp>
+#include <pgbaton/snapshot/deferred.hpp>
 #include <pgbaton/source/slot.hpp>
 
 #include <algorithm>
@@ -30,21 +29,12 @@ bool was_drained(state::Store& store, const Context& context, const state::Repli
   return !source::load_slot(*source, replica.slot).has_value();
 }
 
-// Foreign keys and triggers that had to wait because session_replication_role could not be set.
-void create_deferred(const Context& context, const state::Replica& replica) {
-  if (replica.replica_role) return;
-  log::info("creating foreign keys and triggers, which were left for the end");
-  auto options = context.clone_options(true);
-  auto archive = copy::SchemaArchive::dump(options.source, "", options.schema_options, context.stop);
-  copy::restore_rest(options.target, archive, true, context.stop);
-}
-
 void drain(const Context& context, state::Store& store, state::Lease& lease, const state::Replica& replica) {
   if (was_drained(store, context, replica)) return;
   if (replica.phase >= state::Phase::streaming) {
     auto run = run_stream(context, lease, replica, stream::UntilApplied{current_barrier(context)}, true);
     require_reached(run.ended);
-    create_deferred(context, replica);
+    snapshot::create_deferred(context.clone_options(true), replica, context.stop);
   }
   store.add_event(replica.name, kDrained, "");
 }
@@ -59,14 +49,19 @@ void drain_if_possible(const Context& context, state::Store& store, state::Lease
   }
 }
 
+// Before the term begins: a refusal leaves no trace in the state.
+void require_ready(const Context& context, state::Store& store) {
+  auto phase = require_replica(context, store).phase;
+  if (phase == state::Phase::ready || context.options.force) return;
+  throw Error(ErrorKind::preflight,
+              fmt::format("replica {} is not ready (phase {})", context.names.name, to_string(phase)))
+      .side(Side::target)
+      .hint("Let it catch up first (`pgbaton follow --until caught-up`), or end it as it is with --force.");
+}
+
 snapshot::RemovalReport finish(const Context& context, state::Store& store, state::Lease& lease) {
   lease.begin_term();
   state::Replica replica = require_replica(context, store);
-  if (replica.phase != state::Phase::ready && !context.options.force)
-    throw Error(ErrorKind::preflight,
-                fmt::format("replica {} is not ready (phase {})", replica.name, to_string(replica.phase)))
-        .side(Side::target)
-        .hint("Let it catch up first (`pgbaton follow --until caught-up`), or end it as it is with --force.");
   drain_if_possible(context, store, lease, replica);
   return snapshot::remove_replica(context.source(), context.target(), context.names);
 }
@@ -87,10 +82,11 @@ int run_finish(Context& context) {
   auto target = pg::open_control(context.target(), "state");
   state::Store store(*target);
   if (!store.load_replica(context.names.name)) return nothing_to_do(context, store);
+  EventFile events(context);  // before anything is made: its path may be wrong
   state::Lease lease = state::Lease::acquire(context.target(), context.names.name, context.options.take_over);
-  EventFile events(context);
+  require_ready(context, store);
   events.add("finish started");
-  auto report = recording_errors(context, [&] { return finish(context, store, lease); });
+  auto report = recording_errors(context, events, [&] { return finish(context, store, lease); });
   events.add("finish ended");
   print_removal(context, report);
   return report.left.empty() ? 0 : exit_code(ErrorKind::failed);

@@ -34,10 +34,10 @@ int run_follow(Context& context) {
   auto target = pg::open_control(context.target(), "state");
   state::Store store(*target);
   require_copied(require_replica(context, store));
+  EventFile events(context);  // before anything is made: its path may be wrong
   state::Lease lease = state::Lease::acquire(context.target(), context.names.name, context.options.take_over);
-  EventFile events(context);
   events.add("follow started");
-  RunResult result = recording_errors(context, [&] { return follow(context, store, lease); });
+  RunResult result = recording_errors(context, events, [&] { return follow(context, store, lease); });
   events.add("follow ended");
   if (context.options.json || !context.options.quiet) print(context.options.json ? run_json(result) : run_text(result));
   return 0;

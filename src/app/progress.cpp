@@ -35,11 +35,12 @@ ProgressDisplay::ProgressDisplay(bool shown, Line line, Milliseconds interval) {
 Line copy_line(const copy::CopyProgress& progress) {
   return [&progress, bytes_before = std::int64_t{0}](double seconds) mutable {
     std::int64_t bytes = progress.bytes;
-    auto total = static_cast<double>(progress.bytes_total);
+    if (progress.tables_total == 0) return std::string("preparing: slot, snapshot, schema");
+    auto total = static_cast<double>(progress.bytes_total.load());
     double share = total > 0 ? std::min(100.0, 100.0 * static_cast<double>(bytes) / total) : 0;
     auto text =
         fmt::format("copying: {} of {} tables, {} rows, {} of about {} ({:.0f} %), {}/s", progress.tables_done.load(),
-                    progress.tables_total, progress.rows.load(), size_text(static_cast<double>(bytes)),
+                    progress.tables_total.load(), progress.rows.load(), size_text(static_cast<double>(bytes)),
                     size_text(total), share, size_text(rate(bytes, bytes_before, seconds)));
     bytes_before = bytes;
     return text;

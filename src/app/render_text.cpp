@@ -50,9 +50,7 @@ std::string table_lines(const StatusReport& report) {
   for (const auto& table : report.tables) {
     text += fmt::format("{:<40} {:<8} {:>18} {:>14} {:>10}\n", table.name.quoted(), to_string(table.phase),
                         lsn_text(table.boundary), table.rows, size_text(table.bytes));
-    std::string note = table.note;
-    if (table.inserts_only) note = "only INSERT and TRUNCATE are replicated" + (note.empty() ? "" : "; " + note);
-    if (!note.empty()) text += fmt::format("    {}\n", note);
+    if (!table.note.empty()) text += fmt::format("    {}\n", table.note);
   }
   return text;
 }

@@ -7,6 +7,8 @@
 #include <pgbaton/stream/stream.hpp>
 
 #include "context.hpp"
+#include "events.hpp"
+#include "render.hpp"
 
 namespace pgbaton::app {
 
@@ -19,11 +21,13 @@ void require_copied(const state::Replica& replica);
 // would find misleading are left out: an end on request, and a lease that is somebody else's now.
 void record_error(const Context& context, const Error& error) noexcept;
 
+// Runs `work`; an error is recorded there and in --events before it goes on its way.
 template <typename Work>
-auto recording_errors(const Context& context, Work&& work) -> decltype(work()) {
+auto recording_errors(const Context& context, EventFile& events, Work&& work) -> decltype(work()) {
   try {
     return work();
   } catch (const Error& error) {
+    events.add("failed", last_error_json(error));
     record_error(context, error);
     throw;
   } catch (const std::exception& error) {

@@ -48,8 +48,8 @@ namespace {
 CheckSide open_side(const pg::Endpoint& endpoint) {
   CheckSide side;
   side.connection = open_read_only(endpoint);
-  side.server =
-      pg::control(endpoint.side, "reading what the server is", [&] { return catalog::load_server(*side.connection); });
+  side.server = pg::control(endpoint.side, "reading what the server is",
+                            [&] { return catalog::load_server(*side.connection, endpoint.side); });
   return side;
 }
 

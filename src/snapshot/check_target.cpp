@@ -96,7 +96,8 @@ bool holds_rows(pg::Control& target, const std::string& quoted_table) {
 
 void check_tables(const CheckOptions& options, CheckSide& target, const TablePlan& plan, Findings& findings) {
   std::set<std::string> existing;
-  for (const auto& table : catalog::load_tables(*target.connection)) existing.insert(table.name.quoted());
+  for (const auto& table : catalog::load_tables(*target.connection, {}, Side::target))
+    existing.insert(table.name.quoted());
   std::vector<std::string> present, absent, filled;
   for (const auto& job : plan.jobs) {
     auto name = job.table.name.quoted();
@@ -140,7 +141,7 @@ void check_target(const CheckOptions& options, CheckSide& target, Findings& find
                      fmt::format("GRANT CREATE ON DATABASE {} TO {};", quote_identifier(server.database),
                                  quote_identifier(server.user)));
   bool replica_role = pg::control(Side::target, "trying session_replication_role",
-                                  [&] { return catalog::may_set_replica_role(*target.connection); });
+                                  [&] { return catalog::may_set_replica_role(*target.connection, Side::target); });
   if (!replica_role)
     findings.warning(
         "target.replica_role", server.user,

@@ -3,8 +3,8 @@
 #include <pgbaton/pg/connection.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
 
+#include "definitions.hpp"
 #include "fingerprint.hpp"
-#include "plan.hpp"
 
 namespace pgbaton::snapshot {
 

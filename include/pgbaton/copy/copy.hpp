@@ -30,7 +30,7 @@ struct CopyJob {
 
 struct CopyProgress {  // written by workers, read by the display; all monotone within a run
   std::atomic<std::int64_t> tables_done{0}, rows{0}, bytes{0};
-  std::int64_t tables_total = 0, bytes_total = 0;
+  std::atomic<std::int64_t> tables_total{0}, bytes_total{0};  // set before the first table is copied
 };
 
 struct CopyOptions {
