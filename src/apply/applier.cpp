@@ -1,7 +1,9 @@
 // The life of a window inside an open transaction:
 //
-//   SAVEPOINT ── batch ──┬─ all counts exact ───────────────────────→ RELEASE
-//                        └─ rejected, irregular, or a count differs → ROLLBACK TO ── change by change ──→ RELEASE
+//   mark ── batch ──┬─ all counts exact ────────────────────────→ keep
+//                   └─ rejected, irregular, or a count differs → undo ── change by change ──→ keep
+//
+// mark, undo and keep are a savepoint, or for the first window the transaction itself.
 //
 // The second way is slow and exact: it applies in the source's order what the batch could not (unique values rotating
 // through rows, keys equal only for the target), or it fails and names the change that the target refuses. Errors that
@@ -23,6 +25,10 @@
 
 namespace pgbaton::apply {
 
+namespace {
+constexpr const char* kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+}
+
 struct Applier::Impl {
   Impl(pg::Connection c, ApplierOptions o)
       : connection(std::move(c)),
@@ -36,7 +42,9 @@ struct Applier::Impl {
 
   bool write_batch(std::span<const Change> window);
   bool write_plan(const Batch& batch);
-  void write_each(std::span<const Change> window);
+  void mark();
+  void undo();
+  void keep();
 
   pg::Connection connection;
   ApplierOptions options;
@@ -46,6 +54,7 @@ struct Applier::Impl {
   RowWriter rows;
   BatchWriter batches;
   std::int64_t changes_in_transaction = 0;
+  std::int64_t windows = 0;  // written in this transaction
   bool open = false;
 };
 
@@ -55,19 +64,20 @@ Applier::Applier(pg::Connection connection, ApplierOptions options)
 Applier::~Applier() = default;
 
 void Applier::begin() {
-  impl_->connection.exec("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
+  impl_->connection.exec(kBegin);
   impl_->open = true;
   impl_->changes_in_transaction = 0;
+  impl_->windows = 0;
 }
 
 void Applier::apply(std::span<const Change> window) {
   Impl& i = *impl_;
   if (!i.open) throw Error(ErrorKind::failed, "apply outside of a transaction").action(Action::bug);
   if (window.empty()) return;
-  i.connection.exec("SAVEPOINT pgbaton_window");
+  i.mark();
   i.session.counts = {};
-  if (i.options.strategy == Strategy::change_by_change || !i.write_batch(window)) i.write_each(window);
-  i.connection.exec("RELEASE SAVEPOINT pgbaton_window");
+  if (i.options.strategy == Strategy::change_by_change || !i.write_batch(window)) i.rows.write_all(window);
+  i.keep();
   const auto changes = static_cast<std::int64_t>(window.size());
   i.changes_in_transaction += changes;
   i.counters.changes += changes;
@@ -80,7 +90,7 @@ void Applier::apply(std::span<const Change> window) {
 bool Applier::Impl::write_batch(std::span<const Change> window) {
   const Batch batch = Batch::plan(window);
   if (!batch.irregular() && write_plan(batch)) return true;
-  connection.exec("ROLLBACK TO SAVEPOINT pgbaton_window");
+  undo();
   session.counts = {};
   targets.forget();
   ++counters.fallbacks;
@@ -99,8 +109,23 @@ bool Applier::Impl::write_plan(const Batch& batch) {
   }
 }
 
-void Applier::Impl::write_each(std::span<const Change> window) {
-  for (const Change& change : window) rows.write(change);
+// The first window of a transaction needs no savepoint: the transaction itself can start anew. Most transactions have
+// one window, and save two round trips.
+void Applier::Impl::mark() {
+  if (windows > 0) connection.exec("SAVEPOINT pgbaton_window");
+}
+
+void Applier::Impl::undo() {
+  if (windows > 0) {
+    connection.exec("ROLLBACK TO SAVEPOINT pgbaton_window");
+    return;
+  }
+  connection.exec("ROLLBACK");
+  connection.exec(kBegin);
+}
+
+void Applier::Impl::keep() {
+  if (windows++ > 0) connection.exec("RELEASE SAVEPOINT pgbaton_window");
 }
 
 void Applier::commit(Lsn applied_lsn, std::int64_t source_commit_time, std::int64_t source_transactions) {

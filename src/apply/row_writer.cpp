@@ -5,6 +5,7 @@
 #include "truncate.hpp"
 
 #include <fmt/format.h>
+#include <pgbaton/pg/pipeline.hpp>
 
 #include <algorithm>
 
@@ -21,6 +22,12 @@ constexpr std::string_view kConflictHint =
     "same "
     "command again.";
 
+constexpr std::string_view kTriggerHint = "Look for a trigger, rule or policy on the table that swallows writes.";
+
+// Changes that go out together: long enough to hide the round trips, short enough that doing one again costs little.
+constexpr std::size_t kChunk = 500;
+constexpr std::size_t kLeastChunk = 4;
+
 bool is_rewritten(const Change& change) {
   return change.key_changed() && !std::all_of(change.table->key.begin(), change.table->key.end(), [&](std::size_t i) {
            return change.old_row[i].data == change.new_row[i].data;
@@ -32,13 +39,35 @@ bool changes_identity_always_key(const Change& change) {
                      [&](std::size_t i) { return change.table->columns[i].identity_always; });
 }
 
+wire::Tuple key_row_of(const Change& change) {
+  return change.operation == Operation::remove || is_rewritten(change) ? change.old_row : change.new_row;
+}
+
+bool is_any_order(const Change& change) {
+  return change.table->delivery == Delivery::any_order && !change.table->key.empty();
+}
+
+bool changes_keyless_identity(const Change& change) {
+  if (!change.table->key.empty() || change.operation != Operation::update) return false;
+  const auto& columns = change.table->columns;
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    if (columns[i].identity_always && change.old_row[i].data != change.new_row[i].data) return true;
+  return false;
+}
+
+bool is_one_statement(const Change& change) {
+  return change.operation != Operation::truncate && !is_any_order(change) && !changes_keyless_identity(change);
+}
+
 void check_shape(const Change& change) {
   const std::size_t width = change.table->columns.size();
   const bool needs_new = change.operation == Operation::insert || change.operation == Operation::update;
+  const bool needs_old =
+      change.operation == Operation::remove || (change.operation == Operation::update && change.table->key.empty());
   auto sendable = [](const wire::Value& v) { return v.kind != wire::ValueKind::binary; };
   const bool fits = (needs_new ? change.new_row.size() == width : true) &&
                     (change.old_row.empty() || change.old_row.size() == width) &&
-                    (change.operation != Operation::remove || change.old_row.size() == width) &&
+                    (!needs_old || change.old_row.size() == width) &&
                     std::all_of(change.new_row.begin(), change.new_row.end(), sendable) &&
                     std::all_of(change.old_row.begin(), change.old_row.end(), sendable);
   if (!fits)
@@ -65,33 +94,84 @@ RowTarget RowWriter::target(const Change& change) {
   return {*change.table, session_.targets.scope(*change.table), change.commit_lsn};
 }
 
-void RowWriter::write(const Change& change) {
-  if (change.operation == Operation::truncate) return write_truncate(session_, change);
-  check_shape(change);
-  const bool keyless = change.table->key.empty();
-  if (change.table->delivery == Delivery::any_order && !keyless) return any_order_.write(change);
-  switch (change.operation) {
-    case Operation::insert:
-      return insert(change);
-    case Operation::update:
-      return keyless ? update_keyless(change) : update(change);
-    case Operation::remove:
-      return keyless ? remove_keyless(change) : remove(change);
-    case Operation::truncate:
-      return;
+void RowWriter::write_all(std::span<const Change> window) {
+  while (!window.empty()) {
+    const auto end =
+        std::find_if_not(window.begin(), window.begin() + std::min(window.size(), kChunk), is_one_statement);
+    const auto chunk = window.first(static_cast<std::size_t>(end - window.begin()));
+    if (chunk.size() >= kLeastChunk && write_chunk(chunk)) {
+      window = window.subspan(chunk.size());
+      continue;
+    }
+    const std::size_t singly = std::max(chunk.size(), std::size_t{1});
+    for (const Change& change : window.first(singly)) write(change);
+    window = window.subspan(singly);
   }
 }
 
-void RowWriter::expect_one(const Change& change, long long rows) {
-  if (rows > 1) throw rejected(change, fmt::format("{} rows on the target have this key", rows), kConflictHint);
+// False: nothing of it is written, and something in it needs a look.
+bool RowWriter::write_chunk(std::span<const Change> chunk) {
+  const WriteCounts before = session_.counts;
+  for (const Change& change : chunk) {
+    check_shape(change);
+    target(change);  // looked up before the pipeline opens
+  }
+  session_.connection.exec("SAVEPOINT pgbaton_chunk");
+  bool exact = true;
+  try {
+    pg::Pipeline pipeline(session_.connection);
+    for (const Change& change : chunk) {
+      const Statement one = statement(change);
+      pipeline.send(one.sql, one.parameters,
+                    [&](const pg::Result& result) { exact = exact && result.affected() == 1; });
+    }
+    pipeline.run();
+  } catch (const Error& error) {
+    if (!is_rejection(error.sqlstate())) throw;
+    exact = false;
+  }
+  if (!exact) {
+    session_.connection.exec("ROLLBACK TO SAVEPOINT pgbaton_chunk");
+    session_.counts = before;
+  } else {
+    session_.counts.rows_written += static_cast<std::int64_t>(chunk.size());
+  }
+  session_.connection.exec("RELEASE SAVEPOINT pgbaton_chunk");
+  return exact;
 }
 
-void RowWriter::insert(const Change& change) {
-  const bool arbiter = !change.table->key.empty() && change.table->key_is_arbiter;
-  const auto on_conflict = arbiter ? OnConflict::nothing : OnConflict::fail;
-  if (session_.write(change, insert_row(target(change), change.new_row, on_conflict)) == 1) return;
-  if (arbiter) return resolve_conflict(change);
-  throw rejected(change, "the target took the INSERT but stored no row", "Look for a trigger or rule on the table.");
+void RowWriter::write(const Change& change) {
+  if (change.operation == Operation::truncate) return write_truncate(session_, change);
+  check_shape(change);
+  if (is_any_order(change)) return any_order_.write(change);
+  if (changes_keyless_identity(change)) return replace_keyless(change);
+  const long long rows = session_.write(change, statement(change));
+  if (rows != 1) settle(change, rows);
+}
+
+Statement RowWriter::statement(const Change& change) {
+  const RowTarget where = target(change);
+  const bool keyless = change.table->key.empty();
+  if (change.operation == Operation::insert)
+    return insert_row(where, change.new_row,
+                      change.table->key_is_arbiter && !keyless ? OnConflict::nothing : OnConflict::fail);
+  if (change.operation == Operation::remove)
+    return keyless ? delete_one_equal_row(where, change.old_row) : delete_row(where, change.old_row);
+  if (keyless) return update_one_equal_row(where, change.old_row, change.new_row);
+  const bool rewritten = is_rewritten(change);
+  if (rewritten && changes_identity_always_key(change)) return replace_row(where, change.old_row, change.new_row);
+  return update_row(where, key_row_of(change), change.new_row, rewritten);
+}
+
+void RowWriter::settle(const Change& change, long long rows) {
+  const bool keyless = change.table->key.empty();
+  if (rows > 1) throw rejected(change, fmt::format("{} rows on the target have this key", rows), kConflictHint);
+  if (change.operation == Operation::insert) {
+    if (!keyless && change.table->key_is_arbiter) return resolve_conflict(change);
+    throw rejected(change, "the target took the INSERT but stored no row", kTriggerHint);
+  }
+  if (keyless) throw rejected(change, "no row on the target equals the one that the source changed", kMissingHint);
+  explain_untouched(change, key_row_of(change));
 }
 
 void RowWriter::resolve_conflict(const Change& change) {
@@ -110,22 +190,6 @@ void RowWriter::resolve_conflict(const Change& change) {
   }
 }
 
-void RowWriter::update(const Change& change) {
-  const bool rewritten = is_rewritten(change);
-  const wire::Tuple key_row = rewritten ? change.old_row : change.new_row;
-  const bool anew = rewritten && changes_identity_always_key(change);
-  const long long rows = session_.write(change, anew ? replace_row(target(change), key_row, change.new_row)
-                                                     : update_row(target(change), key_row, change.new_row, rewritten));
-  expect_one(change, rows);
-  if (rows == 0) explain_untouched(change, key_row);
-}
-
-void RowWriter::remove(const Change& change) {
-  const long long rows = session_.write(change, delete_row(target(change), change.old_row));
-  expect_one(change, rows);
-  if (rows == 0) explain_untouched(change, change.old_row);
-}
-
 void RowWriter::explain_untouched(const Change& change, wire::Tuple key_row) {
   const bool updates = change.operation == Operation::update;
   const Found found = find_row(session_, change, key_row);
@@ -141,33 +205,18 @@ void RowWriter::explain_untouched(const Change& change, wire::Tuple key_row) {
   const auto& columns = change.table->columns;
   const bool identity = std::any_of(columns.begin(), columns.end(), [](const auto& c) { return c.identity_always; });
   if (updates && identity && session_.write(change, replace_row(target(change), key_row, change.new_row)) == 1) return;
-  throw rejected(change, "the target took the statement but touched no row",
-                 "Look for a trigger or rule on the table.");
+  throw rejected(change, "the target took the statement but touched no row", kTriggerHint);
 }
 
-void RowWriter::update_keyless(const Change& change) {
-  if (change.old_row.empty())
-    throw rejected(change, "update of a table without identity",
-                   "Set a replica identity on the source and copy it again.");
-  const auto& columns = change.table->columns;
-  bool anew = false;
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    anew |= columns[i].identity_always && change.old_row[i].data != change.new_row[i].data;
-  if (!anew) {
-    if (session_.write(change, update_one_equal_row(target(change), change.old_row, change.new_row)) == 1) return;
-    throw rejected(change, "no row on the target equals the one that the source updated", kMissingHint);
-  }
+// An ALWAYS identity of a keyless table cannot be set: the row goes and comes again.
+void RowWriter::replace_keyless(const Change& change) {
   std::vector<wire::Value> row(change.new_row.begin(), change.new_row.end());
   for (std::size_t i = 0; i < row.size(); ++i)
     if (row[i].kind == wire::ValueKind::unchanged) row[i] = change.old_row[i];
-  remove_keyless(change);
+  const long long gone = session_.write(change, delete_one_equal_row(target(change), change.old_row));
+  if (gone != 1) return settle(change, gone);
   if (session_.write(change, insert_row(target(change), row, OnConflict::fail)) != 1)
-    throw rejected(change, "the target took the INSERT but stored no row", "Look for a trigger or rule on the table.");
-}
-
-void RowWriter::remove_keyless(const Change& change) {
-  if (session_.write(change, delete_one_equal_row(target(change), change.old_row)) != 1)
-    throw rejected(change, "no row on the target equals the one that the source changed", kMissingHint);
+    throw rejected(change, "the target took the INSERT but stored no row", kTriggerHint);
 }
 
 }  // namespace pgbaton::apply

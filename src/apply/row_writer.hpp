@@ -8,6 +8,7 @@
 #pragma once
 #include "any_order.hpp"
 #include "row_session.hpp"
+#include "row_sql.hpp"
 
 namespace pgbaton::apply {
 
@@ -15,17 +16,18 @@ class RowWriter {
  public:
   explicit RowWriter(RowSession& session) : session_(session), any_order_(session) {}
   void write(const Change& change);
+  // All of them, in order. What is one statement each goes out in pipelines of some hundred; a pipeline in which a
+  // count is not one, or a statement is refused, is rolled back and written singly, which settles or names the change.
+  void write_all(std::span<const Change> window);
 
  private:
-  struct RowTarget target(const Change& change);
-  void insert(const Change& change);
-  void update(const Change& change);
-  void remove(const Change& change);
-  void update_keyless(const Change& change);
-  void remove_keyless(const Change& change);
+  RowTarget target(const Change& change);
+  bool write_chunk(std::span<const Change> chunk);
+  Statement statement(const Change& change);
+  void settle(const Change& change, long long rows);
   void resolve_conflict(const Change& change);
   void explain_untouched(const Change& change, wire::Tuple key_row);
-  void expect_one(const Change& change, long long rows);
+  void replace_keyless(const Change& change);
 
   RowSession& session_;
   AnyOrderWriter any_order_;
