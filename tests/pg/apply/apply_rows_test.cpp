@@ -154,6 +154,41 @@ TEST_F(RowsTest, KeysEqualOnlyForTheTarget) {
   EXPECT_EQ(error.lsn(), Lsn{31});
 }
 
+TEST_F(RowsTest, ExtensionTypesUseTheirOwnOperators) {
+  db().exec(
+      "create schema ext; create extension citext schema ext; create extension hstore schema ext;"
+      "create table t (k ext.citext primary key, h ext.hstore); insert into t values ('Ab', 'a=>1'), ('cd', 'b=>2')");
+  const auto table = guarded("t", {"k"});
+  keep();
+  ChangeLog log;
+  log.update(table, 20, {"AB", "\"a\"=>\"2\""}, {"Ab", kNull});
+  log.update(table, 21, {"cd", kNull});
+  log.insert(table, 22, {"x,y", "\"q\"=>NULL"});
+  expect_same(table, log);
+  EXPECT_THAT(rows("select k, h from t order by k"), ElementsAre("AB|\"a\"=>\"2\"", "cd|∅", "x,y|\"q\"=>NULL"));
+  EXPECT_EQ(batch_->counters().fallbacks, 0);
+  // Two source rows that are one for the target: refused, not merged.
+  ChangeLog twins;
+  twins.insert(table, 30, {"n", kNull});
+  twins.insert(table, 31, {"N", kNull});
+  EXPECT_EQ(refusal(*batch_, twins).key(), "(k)=(N)");
+}
+
+TEST_F(RowsTest, AFallbackOfManyRowsEndsInOrder) {
+  db().exec(
+      "create table t (id int primary key, u int unique); insert into t select i, i from generate_series(1, 3000) i");
+  const auto table = guarded("t", {"id"});
+  ChangeLog log;
+  log.update(table, 20, {1, 0});
+  for (int i = 2; i <= 3000; ++i) log.update(table, 20, {i, i - 1});
+  log.update(table, 20, {1, 3000});
+  const auto applier = this->applier();
+  apply_all(*applier, log);
+  EXPECT_EQ(db().number("select count(*) from t where u = (id + 2998) % 3000 + 1"), 3000);
+  EXPECT_EQ(applier->counters().fallbacks, 1);
+  EXPECT_EQ(applier->counters().rows_written, 3001);
+}
+
 TEST_F(RowsTest, UniqueValuesThatRotateFallBackAndPass) {
   db().exec("create table t (id int primary key, u int unique); insert into t values (1, 1), (2, 2), (3, 3)");
   const auto table = guarded("t", {"id"});
