@@ -59,7 +59,7 @@ std::vector<Sequence> load_sequences(pg::Control& connection, Side side) {
         read_values(transaction, sequences);
         return sequences;
       } catch (const pqxx::sql_error& error) {
-        if (error.sqlstate() != "42P01" || attempt == kAttempts) throw;
+        if (pg::sqlstate_of(error) != "42P01" || attempt == kAttempts) throw;
       } catch (Error& error) {
         throw error.side(side);
       }

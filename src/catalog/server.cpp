@@ -82,7 +82,7 @@ bool may_set_replica_role(pg::Control& connection, Side side) {
     try {
       transaction.exec0("set local session_replication_role = replica");
     } catch (const pqxx::sql_error& error) {
-      if (error.sqlstate() == "42501") return false;  // the transaction ends with its object
+      if (pg::sqlstate_of(error) == "42501") return false;  // the transaction ends with its object
       throw;
     }
     const bool taken = transaction.exec1("show session_replication_role")[0].as<std::string>() == "replica";

@@ -52,13 +52,18 @@ std::unique_ptr<Control> open_control(const Endpoint& endpoint, std::string_view
   return control_connection;
 }
 
+std::string sqlstate_of(const pqxx::sql_error& error) {
+  if (!error.sqlstate().empty()) return error.sqlstate();
+  return dynamic_cast<const pqxx::insufficient_privilege*>(&error) != nullptr ? "42501" : "XX000";
+}
+
 void rethrow(Side side, std::string_view doing) {
   try {
     throw;
   } catch (const Error&) {
     throw;
   } catch (const pqxx::sql_error& e) {
-    throw failed(side, doing, e.what(), e.sqlstate().empty() ? "XX000" : e.sqlstate());
+    throw failed(side, doing, e.what(), sqlstate_of(e));
   } catch (const pqxx::transaction_rollback& e) {
     throw failed(side, doing, e.what(), state_of(e));
   } catch (const pqxx::in_doubt_error& e) {

@@ -73,7 +73,7 @@ void create(pqxx::transaction_base& transaction, const std::string& name, std::s
 }
 
 [[noreturn]] void explain(const pqxx::sql_error& error) {
-  const auto& state = error.sqlstate();
+  const auto state = pg::sqlstate_of(error);
   const auto refuse = [&](ErrorKind kind, std::string_view hint) {
     throw Error(kind, fmt::format("creating the publications: {}", error.what()))
         .side(Side::source)

@@ -56,8 +56,8 @@ Dropped try_drop(pqxx::transaction_base& transaction, const std::string& name) {
     transaction.exec_params1("select pg_drop_replication_slot($1)", name);
     return Dropped::yes;
   } catch (const pqxx::sql_error& error) {
-    if (error.sqlstate() == "42704") return Dropped::missing;
-    if (error.sqlstate() == "55006") return Dropped::in_use;
+    if (pg::sqlstate_of(error) == "42704") return Dropped::missing;
+    if (pg::sqlstate_of(error) == "55006") return Dropped::in_use;
     throw;
   }
 }
@@ -110,7 +110,7 @@ Lsn emit_barrier(pg::Control& source) {
       transaction.commit();
     } catch (const pqxx::sql_error& error) {
       // Not permitted, or a standby: then other commits and keepalives have to do.
-      const auto& state = error.sqlstate();
+      const auto state = pg::sqlstate_of(error);
       if (state != "42501" && state != "25006" && state != "55000") pg::rethrow(Side::source, "emitting a barrier");
       log::debug("no barrier message: {}", error.what());
     } catch (...) {

@@ -68,7 +68,7 @@ struct Table {
 // --include-table and friends. Patterns are exact names by SQL identifier rules, with * and ? as wildcards outside of
 // double quotes: unquoted parts fold to lower case, a table without schema is one of schema public.
 struct TableFilter {
-  std::vector<std::string> include_tables, exclude_tables, include_schemas, exclude_schemas, exclude_data;
+  std::vector<std::string> include_tables{}, exclude_tables{}, include_schemas{}, exclude_schemas{}, exclude_data{};
   bool empty() const {
     return include_tables.empty() && exclude_tables.empty() && include_schemas.empty() && exclude_schemas.empty();
   }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <pgbaton/pg/endpoint.hpp>
 #include <pqxx/pqxx>
+#include <string>
 #include <string_view>
 
 namespace pgbaton::pg {
@@ -12,6 +13,9 @@ using Control = pqxx::connection;
 
 // Connected and pinned as Connection::open() does, same errors.
 std::unique_ptr<Control> open_control(const Endpoint& endpoint, std::string_view role);
+
+// error.sqlstate(), also where libpqxx 6 forgets it (42501 has a class of its own, without the code).
+std::string sqlstate_of(const pqxx::sql_error& error);
 
 // Rethrows the pqxx exception in flight as Error: side, SQLSTATE, action. Errors of ours pass through. Call in a catch.
 [[noreturn]] void rethrow(Side side, std::string_view doing);
