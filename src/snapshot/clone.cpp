@@ -55,7 +55,6 @@ void create_source_objects(Build& build, const source::PublicationPlan& publicat
   build.store.store_consistent_point(build.replica, build.replica.consistent_point);
   build.store.store_phase(build.replica, Phase::copying);
   build.replica.phase = Phase::copying;
-  log::info("slot {} created, consistent point {}", build.replica.slot, to_string(build.replica.consistent_point));
   PGBATON_FAILPOINT("slot_recorded");
 }
 

@@ -74,9 +74,9 @@ std::string describe_holder(pg::Control& connection, const std::string& name) {
       "where name = $1 and writer_backend_pid = $2",
       name, backend_pid);
   if (!row.empty())
-    return fmt::format("host {}, pid {}, since {} UTC", row[0]["writer_host"].c_str(), row[0]["writer_pid"].c_str(),
+    return fmt::format("host {}, pid {}, since {}", row[0]["writer_host"].c_str(), row[0]["writer_pid"].c_str(),
                        row[0]["since"].c_str());
-  return fmt::format("backend pid {} on the target, connected from {}, since {} UTC", backend_pid,
+  return fmt::format("backend pid {} on the target, connected from {}, since {}", backend_pid,
                      holder[0]["host"].c_str(), holder[0]["since"].c_str());
 }
 

@@ -139,7 +139,7 @@ TEST_F(LeaseTest, TermEndsWhatADeadWriterLeftBehind) {
   insert_row();
   auto leftover = pg::open_control(endpoint(), "copy-1");
   pqxx::work transaction(*leftover);
-  transaction.exec("create table half (a int)");
+  transaction.exec("create table public.half (a int)");
   auto reader = pg::open_control(endpoint(), "status");
   pqxx::work reading(*reader);
   reading.exec("select 1");
