@@ -54,20 +54,24 @@ std::string copy_context(const pg::Connection& connection) {
 class Meter {
  public:
   Meter(CopyProgress& progress, Counted& counted) : progress_(progress), counted_(counted) {}
-  void row(std::size_t bytes) {
-    ++rows_;
+  void chunk(std::size_t bytes) {
+    ++chunks_;
     bytes_ += static_cast<std::int64_t>(bytes);
   }
-  // Publishes; returns the bytes since the last time.
+  bool due() const { return bytes_ - stepped_ >= kStepBytes; }
+  // Publishes; returns the bytes since the last time. A chunk is a row, but binary has one more for its end.
   std::int64_t step() {
-    raise(progress_.rows, counted_.rows, rows_);
-    raise(progress_.bytes, counted_.bytes, bytes_);
+    publish(chunks_ - 1);
     return bytes_ - std::exchange(stepped_, bytes_);
   }
-  bool due() const { return bytes_ - stepped_ >= kStepBytes; }
+  void finish(std::int64_t rows) { publish(rows); }
   std::int64_t bytes() const { return bytes_; }
 
  private:
+  void publish(std::int64_t rows) {
+    raise(progress_.rows, counted_.rows, rows);
+    raise(progress_.bytes, counted_.bytes, bytes_);
+  }
   static void raise(std::atomic<std::int64_t>& total, std::int64_t& counted, std::int64_t now) {
     if (now <= counted) return;
     total += now - counted;
@@ -75,7 +79,7 @@ class Meter {
   }
   CopyProgress& progress_;
   Counted& counted_;
-  std::int64_t rows_ = 0, bytes_ = 0, stepped_ = 0;
+  std::int64_t chunks_ = 0, bytes_ = 0, stepped_ = 0;
 };
 
 }  // namespace
@@ -180,7 +184,7 @@ void TableCopy::pipe_rows(CopyJob& job, const CopyPlan& plan, Counted& counted) 
   pg::CopyIn in(target_, plan.write);
   for (auto chunk = out.read(); !chunk.empty(); chunk = out.read()) {
     in.write(chunk);
-    meter.row(chunk.size());
+    meter.chunk(chunk.size());
     if (!meter.due()) continue;
     const auto bytes = static_cast<std::uint64_t>(meter.step());
     if (!half && meter.bytes() * 2 >= static_cast<std::int64_t>(job.table.bytes)) {
@@ -194,7 +198,7 @@ void TableCopy::pipe_rows(CopyJob& job, const CopyPlan& plan, Counted& counted) 
   if (!half) PGBATON_FAILPOINT("copy_table_half");
   const auto stored = in.finish();  // throws what the target objected to, if it did
   if (target_failed_) throw Error(ErrorKind::failed, "the copy was cut short").side(Side::target).action(Action::retry);
-  meter.step();
+  meter.finish(stored);
   if (stored != out.rows())
     throw Error(ErrorKind::rejected, fmt::format("the source sent {} rows, the target stored {}", out.rows(), stored))
         .side(Side::target)
