@@ -14,9 +14,10 @@
 
 namespace pgbaton::snapshot {
 
-// What of the source's objects this very run has made: a failure takes back these and no others.
+// What this very run has made: a failure takes back these and no others.
 struct Made {
   bool record = false, publications = false, slot = false;
+  bool schema = false;  // on the target; recorded a moment later as replica.schema_restored
 };
 
 struct Build {

@@ -116,6 +116,15 @@ void complete(Build& build) {
   build.store.add_event(build.replica.name, "copied", "");
 }
 
+// Tables that came after the plan was made are on nobody's list: not copied, not streamed.
+void report_newcomers(const Build& build) {
+  std::set<catalog::Oid> known;
+  for (const auto& job : build.jobs) known.insert(job.state.source_oid);
+  for (const auto& table : catalog::apply_filter(catalog::load_tables(*build.source), build.options.filter))
+    if (!known.contains(table.oid))
+      log::warning("{} was created on the source meanwhile and is not part of this replica", table.name.quoted());
+}
+
 void summarize(Build& build) {
   auto& summary = build.summary;
   summary.consistent_point = build.replica.consistent_point;
@@ -155,6 +164,7 @@ CloneSummary run_clone(const CloneOptions& options, state::Lease& lease, copy::C
     }
     copy_everything(build);
     complete(build);
+    report_newcomers(build);
     summarize(build);
     return build.summary;
   } catch (const Error& error) {

@@ -79,6 +79,8 @@ std::string drop_statement(const copy::TocEntry& entry) {
 // Drops the (empty) table and makes it from the archive, in one transaction.
 void make_anew(const Build& build, const catalog::Table& table) {
   auto entries = entries_of(*build.archive, table);
+  if (entries.empty()) return;  // dropped on the source: the copy finds out and says so
+  log::info("{}: made anew on the target as the source has it now", table.name.quoted());
   std::string drops;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) drops += drop_statement(**entry);
   auto target = pg::Connection::open(build.options.target, "definition");
@@ -113,17 +115,22 @@ void compare(const Build& build, const std::vector<copy::CopyJob>& pending) {
           .hint("Make it the same on the target (--schema none leaves that to you), then run the same command again.");
     }
     if (exists && shape(job.table) == shape(found->second)) continue;
-    log::info("{}: {} on the target as the source has it now", job.table.name.quoted(), exists ? "made anew" : "made");
     make_anew(build, job.table);
   }
 }
 
-// Whether pre-data was committed by a run that was killed before it could say so: it comes in one piece, and none of
-// the tables existed before.
+// Whether pre-data was committed by a run that was killed before it could say so: it comes in one piece (but for
+// schemas with so many tables that their locks need several), and none of the tables existed before.
 bool restored_unrecorded(const Build& build) {
   auto on_target = tables_of(*build.target, Side::target);
-  return std::any_of(build.jobs.begin(), build.jobs.end(),
-                     [&](const copy::CopyJob& job) { return on_target.contains(job.table.name); });
+  auto there =
+      std::ranges::count_if(build.jobs, [&](const copy::CopyJob& job) { return on_target.contains(job.table.name); });
+  if (there == 0) return false;
+  if (static_cast<std::size_t>(there) == build.jobs.size()) return true;
+  throw Error(ErrorKind::failed,
+              fmt::format("an earlier run restored the definitions of only {} of {} tables", there, build.jobs.size()))
+      .side(Side::target)
+      .hint("Remove the replica with `pgbaton drop`, empty the target database, and clone again.");
 }
 
 }  // namespace
@@ -132,6 +139,7 @@ void restore_or_compare(Build& build, std::vector<copy::CopyJob>& pending) {
   if (build.restores_schema() && !build.replica.schema_restored) {
     bool there = restored_unrecorded(build);
     if (!there) build.archive->restore_pre_data(build.options.target, build.stop);
+    build.made.schema = true;
     PGBATON_FAILPOINT("schema_restored");
     build.store.store_schema_restored(build.replica);
     build.replica.schema_restored = true;

@@ -13,9 +13,13 @@ namespace pgbaton::snapshot {
 
 namespace {
 
-// Another writer owns the replica now: nothing of it is ours to change.
-bool belongs_to_other(const Error& error) {
-  return error.kind() == ErrorKind::held_elsewhere;
+// Another writer owns the replica now, or the command was not meant for it: nothing of it is ours to change.
+bool leaves_replica_alone(const Error& error) {
+  return error.kind() == ErrorKind::held_elsewhere || error.kind() == ErrorKind::usage;
+}
+
+bool worth_keeping(const Build& build) {
+  return build.any_table_committed || build.replica.schema_restored || build.made.schema || !build.made.record;
 }
 
 void take_back(Build& build) {
@@ -42,8 +46,11 @@ std::string drop_line(const Build& build) {
 }
 
 void keep(Build& build, const Error& error) {
-  auto target = pg::open_control(build.options.target, "last-error");
-  state::Store(*target).store_last_error(build.replica.name, error_json(error));
+  bool on_request = build.stop.stop_requested() && error.kind() == ErrorKind::failed;
+  if (!on_request) {
+    auto target = pg::open_control(build.options.target, "last-error");
+    state::Store(*target).store_last_error(build.replica.name, error_json(error));
+  }
   std::string held = "the source cannot be asked now how much WAL it holds";
   try {
     auto source = pg::open_control(build.options.source, "last-error");
@@ -56,25 +63,28 @@ void keep(Build& build, const Error& error) {
   }
   log::warning("kept for the next run: slot {} on the source ({}), its publications, and the state on the target",
                build.replica.slot, held);
-  log::warning("run the same command again to go on, or remove them with: {}", drop_line(build));
+  log::warning("{}remove them with: {}",
+               error.kind() == ErrorKind::boundary_lost ? "" : "run the same command again to go on, or ",
+               drop_line(build));
 }
 
 }  // namespace
 
 void take_back_or_keep(Build& build, const Error& error) noexcept {
   try {
-    if (belongs_to_other(error)) return;
     build.snapshot.reset();
     if (build.replica.phase == state::Phase::none) {
       state::Store(*pg::open_control(build.options.target, "take-back")).drop_schema_if_unused();
+    } else if (leaves_replica_alone(error)) {
+      return;
     } else if (build.options.on_failure == OnFailure::drop) {
       auto report = remove_replica(build.options.source, build.options.target, build.options.names);
       for (const auto& line : report.removed) log::info("removed {}", line);
       for (const auto& line : report.left) log::warning("left: {}", line);
-    } else if (build.made.record && !build.any_table_committed && !build.replica.schema_restored) {
-      take_back(build);
-    } else {
+    } else if (worth_keeping(build)) {
       keep(build, error);
+    } else {
+      take_back(build);
     }
   } catch (const std::exception& problem) {
     log::error("cleaning up after the failure: {}", problem.what());

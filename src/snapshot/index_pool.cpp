@@ -78,14 +78,18 @@ void IndexPool::run(int number) {
       process_with_retry(std::move(group), role, session);
     }
   } catch (...) {
-    {
-      std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
-      waiting_.clear();
-    }
-    stop_.request_stop();
-    changed_.notify_all();
+    fail(std::current_exception());
   }
+}
+
+void IndexPool::fail(std::exception_ptr error) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    if (!error_) error_ = error;
+    waiting_.clear();
+  }
+  stop_.request_stop();
+  changed_.notify_all();
 }
 
 // One big table, or small ones of the same archive; none when all is done.

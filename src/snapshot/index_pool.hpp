@@ -32,6 +32,8 @@ class IndexPool {
   void add(const copy::CopyJob& job, const std::optional<copy::SchemaArchive>& archive, bool guard_at_root);
   // Waits until all that was added is done. Throws the first error.
   void finish();
+  // As if a worker had failed: the first error counts. From any thread.
+  void fail(std::exception_ptr error) noexcept;
   // Whether a worker has failed; then the copy's own error is only the echo.
   bool failed() const;
 

@@ -159,18 +159,20 @@ class Rounds {
     build_.summary.copy_time += since(start);
     skip(result.dropped);
     if (!result.unfinished.empty()) count_holder_death();
-    for (const auto& job : result.rewritten)
-      log::info("{} was rewritten on the source meanwhile; it gets a boundary of its own", job.table.name.quoted());
     auto left = std::move(result.rewritten);
     std::move(result.unfinished.begin(), result.unfinished.end(), std::back_inserter(left));
     return left;
   }
 
-  // From copy's worker threads, after the commit.
-  void on_copied(const copy::CopyJob& job) {
+  // From copy's worker threads, after the commit: what goes wrong here must not make copy take the table again.
+  void on_copied(const copy::CopyJob& job) noexcept {
     build_.any_table_committed = true;
-    PGBATON_FAILPOINT("table_copied");
-    to_pool(job);
+    try {
+      PGBATON_FAILPOINT("table_copied");
+      to_pool(job);
+    } catch (...) {
+      pool_.fail(std::current_exception());
+    }
   }
 
   void skip(std::vector<copy::CopyJob>& dropped) {
