@@ -11,6 +11,9 @@
 // It is sent when a third of wal_sender_timeout has passed, when the source asks, and when the durable position has
 // moved and nothing is waiting to be read; while much is waiting, once a second.
 //
+// Publications. Where a publication is missing at some point of the WAL, servers up to 17 end the stream with an error;
+// 18 leaves its tables out and only warns. Both are a gap: the warning is taken for the error that it was.
+//
 // Silence. A source that lives sends a keepalive when half of wal_sender_timeout has passed. If nothing comes for the
 // whole of it, an answer is asked for; if none comes for as long again, the connection counts as lost. (A connection
 // whose other end has vanished is found earlier: TCP gives up on unanswered status messages.)
@@ -25,13 +28,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/base/name.hpp>
-#include <pgbaton/pg/connection.hpp>
 #include <pgbaton/source/walsender.hpp>
 #include <pgbaton/wire/replication.hpp>
 #include <thread>
+
+#include "start_replication.hpp"
 
 namespace pgbaton::source {
 namespace {
@@ -56,36 +59,6 @@ wire::TimestampUs wire_now() {
   return std::chrono::duration_cast<std::chrono::microseconds>(now).count() - kSecondsFrom1970To2000 * 1'000'000;
 }
 
-// What the walsender's own grammar takes: '' inside quotes, and nothing else.
-std::string protocol_literal(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? "''" : std::string(1, c);
-  return quoted + "'";
-}
-
-std::string start_command(const WalsenderOptions& options, int version_num) {
-  std::string names;
-  for (const auto& name : options.publications) names += (names.empty() ? "" : ",") + quote_identifier(name);
-  return fmt::format("START_REPLICATION SLOT {} LOGICAL {} (\"proto_version\" '1', \"publication_names\" {}{})",
-                     quote_identifier(options.slot), to_string(options.start_lsn), protocol_literal(names),
-                     version_num >= 140000 ? ", \"messages\" 'true'" : "");
-}
-
-// In use (55006) is the walsender of a connection of ours that broke: it ends within wal_sender_timeout.
-Error stream_error(const pg::Connection& connection, const PGresult* result, const std::string& slot) {
-  Error error = connection.error(result, "reading slot " + quote_identifier(slot));
-  const auto& state = error.sqlstate();
-  const bool wal_removed = state == "58P01", invalid = state == "55000", undefined = state == "42704";
-  if (!wal_removed && !invalid && !undefined) return error;
-  return Error(ErrorKind::boundary_lost, error.message())
-      .side(Side::source)
-      .sqlstate(state)
-      .hint(undefined ? "The slot or a publication of the replica is gone. A new bootstrap is needed: pgbaton clone "
-                        "--restart (or rebuild)."
-                      : "What the slot needs is gone on the source. A new bootstrap is needed: pgbaton clone --restart "
-                        "(or rebuild).");
-}
-
 class WalsenderReader final : public ChangeReader {
  public:
   WalsenderReader(pg::Connection connection, const WalsenderOptions& options, Milliseconds sender_timeout);
@@ -104,6 +77,7 @@ class WalsenderReader final : public ChangeReader {
   enum class Wait { readable, woken, time_over };
 
   void start(const WalsenderOptions& options);
+  static void take_notice(void* reader, const PGresult* notice) noexcept;
   ReadEvent read_message(int size);
   [[noreturn]] void ended();
   Wait wait_for_input(Deadline deadline);
@@ -124,6 +98,7 @@ class WalsenderReader final : public ChangeReader {
   const Milliseconds status_interval_, silence_limit_;
   int wake_fd_ = -1;
   std::unique_ptr<char, decltype(&PQfreemem)> message_{nullptr, &PQfreemem};
+  std::string missing_publication_;  // what the server's warning says
   bool streaming_ = false, unsent_ = false, reply_wanted_ = false, silence_asked_ = false;
   int messages_since_empty_ = 0, messages_since_clock_ = 0;
   Lsn received_lsn_;
@@ -153,9 +128,21 @@ WalsenderReader::WalsenderReader(pg::Connection connection, const WalsenderOptio
   }
 }
 
+// Called by libpq while it reads.
+void WalsenderReader::take_notice(void* reader, const PGresult* notice) noexcept {
+  const char* state = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
+  const char* text = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+  if (state == nullptr || text == nullptr) return;
+  try {
+    log::debug("source: {}", text);
+    if (std::string_view(state) == "55000") static_cast<WalsenderReader*>(reader)->missing_publication_ = text;
+  } catch (...) {  // out of memory for a log line; libpq's C code takes no exception
+  }
+}
+
 void WalsenderReader::start(const WalsenderOptions& options) {
-  const pg::Result result(PQexec(conn(), start_command(options, connection_.server_version()).c_str()));
-  if (result.status() != PGRES_COPY_BOTH) throw stream_error(connection_, result.get(), slot_);
+  PQsetNoticeReceiver(conn(), &take_notice, this);
+  start_replication(connection_, options);
   if (PQsetnonblocking(conn(), 1) != 0) throw connection_.error(nullptr, "making the stream's socket non-blocking");
   // Both fail harmlessly on a unix socket.
   const int fd = PQsocket(conn());
@@ -174,6 +161,7 @@ ReadEvent WalsenderReader::next(Deadline deadline) {
     char* raw = nullptr;
     const int size = PQgetCopyData(conn(), &raw, 1);
     message_.reset(raw);
+    if (!missing_publication_.empty()) throw publication_error(missing_publication_);
     if (size > 0) return read_message(size);
     if (size < 0) ended();
     switch (wait_for_input(deadline)) {
@@ -384,13 +372,8 @@ bool WalsenderReader::drain(Milliseconds limit) noexcept {
 
 std::unique_ptr<ChangeReader> open_walsender(const pg::Endpoint& source, const WalsenderOptions& options) {
   auto connection = pg::Connection::open(source, "stream", pg::Session::replication);
-  const auto setting = connection.exec("SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout'");
-  std::int64_t sender_timeout_ms = 0;
-  if (setting.rows() == 1) {
-    const auto text = setting.value(0, 0);
-    std::from_chars(text.data(), text.data() + text.size(), sender_timeout_ms);
-  }
-  return std::make_unique<WalsenderReader>(std::move(connection), options, Milliseconds(sender_timeout_ms));
+  const auto sender_timeout = load_sender_timeout(connection);
+  return std::make_unique<WalsenderReader>(std::move(connection), options, sender_timeout);
 }
 
 }  // namespace pgbaton::source
