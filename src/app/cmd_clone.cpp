@@ -43,15 +43,21 @@ int print_plan(Context& context) {
   return 0;
 }
 
-state::Lease take_lease(const Context& context, state::Store& store) {
-  auto acquire = [&] { return state::Lease::acquire(context.target(), context.names.name, context.options.take_over); };
-  if (!store.installed()) {
-    preflight(context, std::nullopt);
-    store.install();
-    return acquire();
-  }
-  store.install();  // an older schema is migrated, a newer one refused
-  state::Lease lease = acquire();
+// Whether the state schema exists; an older one is migrated, a newer one refused.
+bool prepare_schema(const Context& context) {
+  auto target = pg::open_control(context.target(), "state");
+  state::Store store(*target);
+  bool installed = store.installed();
+  if (!installed) preflight(context, std::nullopt);
+  store.install();
+  return installed;
+}
+
+Writer begin(const Context& context) {
+  bool installed_before = prepare_schema(context);
+  Writer writer = become_writer(context);
+  if (!installed_before) return writer;  // the preflight is done
+  state::Store store(*writer.target);
   auto replica = store.load_replica(context.names.name);
   if (replica && context.options.restart) {
     log::info("--restart: emptying the tables that replica {} recorded", context.names.name);
@@ -59,7 +65,7 @@ state::Lease take_lease(const Context& context, state::Store& store) {
     replica = store.load_replica(context.names.name);  // begun anew: phase creating
   }
   preflight(context, replica);
-  return lease;
+  return writer;
 }
 
 snapshot::CloneSummary copy(const Context& context, state::Lease& lease) {
@@ -94,12 +100,11 @@ RunResult hand_over(const Context& context, state::Store& store, state::Lease& l
 int run_clone(Context& context) {
   context.source();  // missing or malformed connection strings are told before anything is connected
   if (context.options.dry_run) return print_plan(context);
-  auto target = pg::open_control(context.target(), "state");
-  state::Store store(*target);
   EventFile events(context);  // before anything is made: its path may be wrong
-  state::Lease lease = take_lease(context, store);
+  Writer writer = begin(context);
+  state::Store store(*writer.target);
   events.add("clone started");
-  RunResult result = recording_errors(context, events, [&] { return hand_over(context, store, lease); });
+  RunResult result = recording_errors(context, events, [&] { return hand_over(context, store, writer.lease); });
   events.add("clone ended", fmt::format(R"({{"result": "{}"}})", result.result));
   if (context.options.json || !context.options.quiet) print(context.options.json ? run_json(result) : run_text(result));
   return 0;

@@ -66,27 +66,30 @@ snapshot::RemovalReport finish(const Context& context, state::Store& store, stat
   return snapshot::remove_replica(context.source(), context.target(), context.names);
 }
 
-int nothing_to_do(const Context& context, state::Store& store) {
+// Says so when there is no replica.
+bool nothing_to_do(const Context& context) {
+  auto target = pg::open_control(context.target(), "state");
+  state::Store store(*target);
+  if (store.load_replica(context.names.name)) return false;
   std::string others;
   for (const auto& name : store.replica_names()) others += (others.empty() ? "" : ", ") + name;
   auto text = fmt::format("the target knows no replica named {}: nothing to finish{}", context.names.name,
                           others.empty() ? "" : "; it knows: " + others);
   print(context.options.json ? small_json({{"name", context.names.name}, {"result", "nothing to finish"}}) : text);
-  return 0;
+  return true;
 }
 
 }  // namespace
 
 int run_finish(Context& context) {
   context.source();
-  auto target = pg::open_control(context.target(), "state");
-  state::Store store(*target);
-  if (!store.load_replica(context.names.name)) return nothing_to_do(context, store);
+  if (nothing_to_do(context)) return 0;
   EventFile events(context);  // before anything is made: its path may be wrong
-  state::Lease lease = state::Lease::acquire(context.target(), context.names.name, context.options.take_over);
+  Writer writer = become_writer(context);
+  state::Store store(*writer.target);
   require_ready(context, store);
   events.add("finish started");
-  auto report = recording_errors(context, events, [&] { return finish(context, store, lease); });
+  auto report = recording_errors(context, events, [&] { return finish(context, store, writer.lease); });
   events.add("finish ended");
   print_removal(context, report);
   return report.left.empty() ? 0 : exit_code(ErrorKind::failed);

@@ -17,6 +17,12 @@ stream::Until wanted_end(const Context& context) {
   return stream::OpenEnded{};
 }
 
+void require_copied_replica(const Context& context) {
+  auto target = pg::open_control(context.target(), "state");
+  state::Store store(*target);
+  require_copied(require_replica(context, store));
+}
+
 RunResult follow(const Context& context, state::Store& store, state::Lease& lease) {
   lease.begin_term();
   state::Replica replica = require_replica(context, store);
@@ -31,13 +37,12 @@ RunResult follow(const Context& context, state::Store& store, state::Lease& leas
 
 int run_follow(Context& context) {
   context.source();  // a missing or malformed connection string is told before anything is connected
-  auto target = pg::open_control(context.target(), "state");
-  state::Store store(*target);
-  require_copied(require_replica(context, store));
+  require_copied_replica(context);
   EventFile events(context);  // before anything is made: its path may be wrong
-  state::Lease lease = state::Lease::acquire(context.target(), context.names.name, context.options.take_over);
+  Writer writer = become_writer(context);
+  state::Store store(*writer.target);
   events.add("follow started");
-  RunResult result = recording_errors(context, events, [&] { return follow(context, store, lease); });
+  RunResult result = recording_errors(context, events, [&] { return follow(context, store, writer.lease); });
   events.add("follow ended");
   if (context.options.json || !context.options.quiet) print(context.options.json ? run_json(result) : run_text(result));
   return 0;

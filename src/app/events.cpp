@@ -42,30 +42,29 @@ EventFile::~EventFile() {
 }
 
 void EventFile::add(std::string_view kind, std::string_view detail_json) {
-  if (file_ >= 0) write(event_json(now_utc(), context_.names.name, kind, detail_json));
+  if (file_ < 0) return;
+  carry_new_rows();
+  write(event_json(now_utc(), context_.names.name, kind, detail_json));
 }
 
 void EventFile::carry(const std::stop_token& stop) {
   do {
-    try {
-      carry_new_rows();
-    } catch (const std::exception& error) {
-      log::debug("events: {}", error.what());  // the stream tells about a target that is away
-    }
-  } while (sleep_for(kPoll, stop));
-  try {
     carry_new_rows();
-  } catch (const std::exception& error) {
-    log::debug("events: {}", error.what());
-  }
+  } while (sleep_for(kPoll, stop));
+  carry_new_rows();
 }
 
 void EventFile::carry_new_rows() {
-  auto target = pg::open_control(context_.target(), "events");
-  state::Store store(*target);
-  for (const auto& event : store.load_events(context_.names.name, last_id_)) {
-    write(event_json(event.at, context_.names.name, event.kind, event.detail));
-    last_id_ = event.id;
+  std::lock_guard lock(mutex_);
+  try {
+    auto target = pg::open_control(context_.target(), "events");
+    state::Store store(*target);
+    for (const auto& event : store.load_events(context_.names.name, last_id_)) {
+      write(event_json(event.at, context_.names.name, event.kind, event.detail));
+      last_id_ = event.id;
+    }
+  } catch (const std::exception& error) {
+    log::debug("events: {}", error.what());  // the command itself tells about a target that is away
   }
 }
 

@@ -2,6 +2,7 @@
 // the modules below write anyway; one thread carries new ones into the file. Start and end of the run are added here.
 #pragma once
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -18,6 +19,7 @@ class EventFile {
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
 
+  // After the rows that are there by now, so that the order is that of the moments.
   void add(std::string_view kind, std::string_view detail_json = "");
 
  private:
@@ -27,6 +29,7 @@ class EventFile {
 
   const Context& context_;
   int file_ = -1;
+  std::mutex mutex_;  // of all below
   std::int64_t last_id_ = 0;
   std::jthread thread_;
 };

@@ -38,6 +38,9 @@ void load_state(state::Store& store, StatusReport& report) {
   report.writer_holds = state::Lease::held(store.connection(), report.name);
   report.tables = store.load_tables(*report.replica);
   report.progress = store.load_progress(*report.replica);
+  // Reported once a second, while the applied position is always up to date: what was applied was received.
+  auto& progress = report.progress;
+  if (progress.received_lsn) progress.received_lsn = std::max(progress.received_lsn, progress.applied_lsn);
 }
 
 std::vector<std::string> warnings(const StatusReport& report) {
@@ -65,7 +68,7 @@ std::vector<std::string> warnings(const StatusReport& report) {
 }  // namespace
 
 bool is_copied(const state::TableState& table) {
-  return table.phase >= state::TablePhase::copied;
+  return table.phase >= state::TablePhase::copied && table.phase != state::TablePhase::skipped;
 }
 
 std::int64_t StatusReport::lag_bytes() const {
@@ -86,7 +89,7 @@ std::int64_t StatusReport::tables_copied() const {
   return std::ranges::count_if(tables, is_copied);
 }
 std::int64_t StatusReport::tables_total() const {
-  return static_cast<std::int64_t>(tables.size());
+  return std::ranges::count_if(tables, [](const auto& t) { return t.phase != state::TablePhase::skipped; });
 }
 std::int64_t StatusReport::bytes_done() const {
   return std::accumulate(tables.begin(), tables.end(), std::int64_t{0},

@@ -30,7 +30,7 @@ struct StatusReport {
 
 StatusReport load_status(const Context& context);
 
-// Phase copied or later; skipped tables count as done.
+// Its rows are committed. A skipped table is neither copied nor waited for.
 bool is_copied(const state::TableState& table);
 
 }  // namespace pgbaton::app

@@ -9,6 +9,11 @@
 
 namespace pgbaton::app {
 
+Writer become_writer(const Context& context) {
+  auto lease = state::Lease::acquire(context.target(), context.names.name, context.options.take_over);
+  return {std::move(lease), pg::open_control(context.target(), "state")};
+}
+
 state::Replica require_replica(const Context& context, state::Store& store) {
   auto replica = store.load_replica(context.names.name);
   if (replica) return *replica;
@@ -29,7 +34,7 @@ void require_copied(const state::Replica& replica) {
 }
 
 void record_error(const Context& context, const Error& error) noexcept {
-  if (error.kind() == ErrorKind::held_elsewhere) return;
+  if (error.kind() == ErrorKind::held_elsewhere || error.kind() == ErrorKind::usage) return;
   if (context.stop.stop_requested() && error.kind() == ErrorKind::failed) return;
   try {
     auto target = pg::open_control(context.target(), "last-error");

@@ -12,13 +12,21 @@
 
 namespace pgbaton::app {
 
+// The lease, and after it a connection for the state: --take-over ends every session of the replica on the target, also
+// one of our own that is open by then.
+struct Writer {
+  state::Lease lease;
+  std::unique_ptr<pg::Control> target;
+};
+Writer become_writer(const Context& context);
+
 // The replica, or Error(usage) "no such replica".
 state::Replica require_replica(const Context& context, state::Store& store);
 // Error(usage) when the copy is not complete.
 void require_copied(const state::Replica& replica);
 
-// Stores the error as the replica's last_error, on a connection of its own. Never throws. Errors that the next writer
-// would find misleading are left out: an end on request, and a lease that is somebody else's now.
+// Stores the error as the replica's last_error, on a connection of its own. Never throws. What says nothing
+// about the replica is left out: wrong options, an end on request, a lease that is somebody else's now.
 void record_error(const Context& context, const Error& error) noexcept;
 
 // Runs `work`; an error is recorded there and in --events before it goes on its way.

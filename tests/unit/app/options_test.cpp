@@ -147,7 +147,7 @@ TEST(ConfigFile, ErrorsNameFileAndLine) {
   EXPECT_THAT(message("\n\njobs: many\n"), HasSubstr("F:3: jobs: \"many\" is not a whole number"));
   EXPECT_THAT(message("follow: perhaps\n"), HasSubstr("neither true nor false"));
   EXPECT_THAT(message("- a\n- b\n"), HasSubstr("F:1: a map of options is expected"));
-  EXPECT_THAT(message("source: 'a\n"), HasSubstr("F:"));
+  EXPECT_THAT(message("jobs: 2\nsource: [a\n"), HasSubstr("F:"));
   EXPECT_THAT(message("config: other.yaml\n"), HasSubstr("there is no option \"config\""));
   EXPECT_EQ(message(""), "accepted");
   EXPECT_THAT(refusal({"clone", "--config", "/nonexistent/x.yaml"}), HasSubstr("cannot be read"));
