@@ -13,8 +13,9 @@ using ::testing::IsEmpty;
 class HandoffTest : public PairTest {};
 
 // Each turn commits one row of a keyed table and the same number into a keyless one, and changes older rows at random.
-Load::Work numbers_and_updates() {
-  return [](Load::Turn& turn) {
+Load::Work numbers_and_updates(Milliseconds pause = Milliseconds(0)) {
+  return [pause](Load::Turn& turn) {
+    std::this_thread::sleep_for(pause);
     const auto id = std::to_string(turn.thread * 100'000'000LL + turn.round);
     const auto older = std::to_string(turn.thread * 100'000'000LL + (turn.round * 7919) % (turn.round + 1));
     turn.session.exec("begin; insert into numbers values (" + id + "); insert into keyless values (" + id +
@@ -44,7 +45,8 @@ TEST_F(HandoffTest, S01_WritersDuringSlotCreationAndCopy) {
 TEST_F(HandoffTest, S01_ManySmallHandoffsUnderLoad) {
   source().exec(
       "create table numbers (id bigint primary key, n int not null default 0); create table keyless (id bigint)");
-  Load load(source().conninfo(), 6, numbers_and_updates());
+  // Slowed down, so that the streams of all replicas keep up; what counts is that a commit is always under way.
+  Load load(source().conninfo(), 6, numbers_and_updates(Milliseconds(10)));
   ASSERT_TRUE(load.wait_done(50));
   const int rounds = 5;
   for (int i = 0; i < rounds; ++i) {
@@ -192,9 +194,10 @@ TEST_F(HandoffTest, S08_ExportingBackendKilledAfterImport) {
 Load::Work many_savepoints() {
   return [](Load::Turn& turn) {
     const auto id = std::to_string(turn.thread * 1'000'000LL + turn.round);
-    turn.session.exec("do $$ begin for i in 1..400 loop begin insert into t values (" + id +
-                      " * 1000 + i); exception when unique_violation then null; end; end loop; perform pg_sleep(0.02); "
-                      "end $$");
+    turn.session.exec(
+        "do $$ begin for i in 1..400 loop begin insert into t values (" + id +
+        "::bigint * 1000 + i); exception when unique_violation then null; end; end loop; perform pg_sleep(0.02); "
+        "end $$");
   };
 }
 
