@@ -9,9 +9,28 @@
 
 namespace pgbaton::app {
 
+namespace {
+
+// The lease only ends the former writer's sessions on the target.
+void end_former_reader(const Context& context, state::Store& store) {
+  auto replica = store.load_replica(context.names.name);
+  if (!replica) return;
+  try {
+    auto source = pg::open_control(context.source(), "take-over");
+    source::release_slot(*source, replica->slot);
+  } catch (const Error& error) {
+    log::warning("the slot's former reader could not be ended: {}", error.describe());
+  }
+}
+
+}  // namespace
+
 Writer become_writer(const Context& context) {
   auto lease = state::Lease::acquire(context.target(), context.names.name, context.options.take_over);
-  return {std::move(lease), pg::open_control(context.target(), "state")};
+  Writer writer{std::move(lease), pg::open_control(context.target(), "state")};
+  state::Store store(*writer.target);
+  if (context.options.take_over) end_former_reader(context, store);
+  return writer;
 }
 
 state::Replica require_replica(const Context& context, state::Store& store) {

@@ -9,11 +9,17 @@ namespace pgbaton::snapshot {
 
 namespace {
 
-// As a list for `= any($1::oid[])`.
+// Of the tables that are copied, and of partitioned ones; for `= any($1::oid[])`.
 std::string oid_array(const TablePlan& plan) {
   std::string text = "{";
-  for (const auto& job : plan.jobs) text += (text.size() > 1 ? "," : "") + std::to_string(job.table.oid);
+  for (const auto& job : plan.jobs)
+    if (job.state.phase != state::TablePhase::skipped || job.table.kind == 'p')
+      text += (text.size() > 1 ? "," : "") + std::to_string(job.table.oid);
   return text + "}";
+}
+
+std::string quoted(const pqxx::field& schema, const pqxx::field& name) {
+  return QualifiedName{schema.as<std::string>(), name.as<std::string>()}.quoted();
 }
 
 void check_keyless(const CheckOptions& options, const copy::CopyJob& job, Findings& findings) {
@@ -58,15 +64,15 @@ void check_kind(const copy::CopyJob& job, Findings& findings) {
 void check_rights(pg::Control& source, const CheckOptions& options, const TablePlan& plan, Findings& findings) {
   pqxx::nontransaction tx(source);
   auto rows = tx.exec_params(
-      "select quote_ident(n.nspname) || '.' || quote_ident(c.relname) as name, "
+      "select n.nspname as schema, c.relname as name, "
       "has_table_privilege(c.oid, 'SELECT') and has_schema_privilege(n.oid, 'USAGE') as may_read, "
       "pg_has_role(c.relowner, 'USAGE') as owns, pg_get_userbyid(c.relowner) as owner, "
       "c.relrowsecurity and (c.relforcerowsecurity or not pg_has_role(c.relowner, 'USAGE')) and "
       "not (select rolsuper or rolbypassrls from pg_roles where rolname = current_user) as filtered "
-      "from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = any($1::oid[]) order by 1",
+      "from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = any($1::oid[]) order by 1, 2",
       oid_array(plan));
   for (auto row : rows) {
-    auto name = row["name"].as<std::string>();
+    auto name = quoted(row["schema"], row["name"]);
     if (!row["may_read"].as<bool>())
       findings.blocker("table.select_right", name, "the role may not read it",
                        fmt::format("GRANT SELECT ON {} TO the role (and USAGE on its schema).", name));
@@ -83,11 +89,11 @@ void check_rights(pg::Control& source, const CheckOptions& options, const TableP
 // Relations and objects that logical decoding does not carry.
 void check_other_kinds(pg::Control& source, const CheckOptions& options, Findings& findings) {
   pqxx::nontransaction tx(source);
-  for (auto row : tx.exec("select c.relkind::text, quote_ident(n.nspname) || '.' || quote_ident(c.relname) "
+  for (auto row : tx.exec("select c.relkind::text, n.nspname, c.relname "
                           "from pg_class c join pg_namespace n on n.oid = c.relnamespace "
                           "where c.relkind in ('f', 'm') and n.nspname not in ('pg_catalog', 'information_schema') "
-                          "and c.relpersistence <> 't' order by 2")) {
-    auto name = row[1].as<std::string>();
+                          "and c.relpersistence <> 't' order by 2, 3")) {
+    auto name = quoted(row[1], row[2]);
     if (row[0].as<std::string>() == "f")
       findings.note("table.foreign", name, "foreign table: its definition is copied, its rows stay where they are");
     else
@@ -109,25 +115,23 @@ void check_other_kinds(pg::Control& source, const CheckOptions& options, Finding
 
 void check_constraints(pg::Control& source, const TablePlan& plan, Findings& findings) {
   pqxx::nontransaction tx(source);
-  for (auto row :
-       tx.exec_params("select quote_ident(n.nspname) || '.' || quote_ident(c.relname), quote_ident(k.conname) "
-                      "from pg_constraint k join pg_class c on c.oid = k.conrelid "
-                      "join pg_namespace n on n.oid = c.relnamespace "
-                      "where k.condeferrable and k.contype in ('p', 'u', 'x') and c.oid = any($1::oid[]) "
-                      "order by 1, 2",
-                      oid_array(plan)))
-    findings.note("table.deferrable_key", row[0].as<std::string>(),
-                  "constraint " + row[1].as<std::string>() +
+  for (auto row : tx.exec_params("select n.nspname, c.relname, quote_ident(k.conname) "
+                                 "from pg_constraint k join pg_class c on c.oid = k.conrelid "
+                                 "join pg_namespace n on n.oid = c.relnamespace "
+                                 "where k.condeferrable and k.contype in ('p', 'u', 'x') and c.oid = any($1::oid[]) "
+                                 "order by 1, 2, 3",
+                                 oid_array(plan)))
+    findings.note("table.deferrable_key", quoted(row[0], row[1]),
+                  "constraint " + row[2].as<std::string>() +
                       " is deferrable: it is not enforced while changes are applied, and it identifies no rows");
-  for (auto row :
-       tx.exec_params("select quote_ident(n.nspname) || '.' || quote_ident(c.relname), quote_ident(t.tgname) "
-                      "from pg_trigger t join pg_class c on c.oid = t.tgrelid "
-                      "join pg_namespace n on n.oid = c.relnamespace "
-                      "where t.tgenabled in ('A', 'R') and not t.tgisinternal and c.oid = any($1::oid[]) "
-                      "order by 1, 2",
-                      oid_array(plan)))
-    findings.warning("table.always_trigger", row[0].as<std::string>(),
-                     "trigger " + row[1].as<std::string>() +
+  for (auto row : tx.exec_params("select n.nspname, c.relname, quote_ident(t.tgname) "
+                                 "from pg_trigger t join pg_class c on c.oid = t.tgrelid "
+                                 "join pg_namespace n on n.oid = c.relnamespace "
+                                 "where t.tgenabled in ('A', 'R') and not t.tgisinternal and c.oid = any($1::oid[]) "
+                                 "order by 1, 2, 3",
+                                 oid_array(plan)))
+    findings.warning("table.always_trigger", quoted(row[0], row[1]),
+                     "trigger " + row[2].as<std::string>() +
                          " is ENABLE ALWAYS or REPLICA: it fires on the target for every applied change, too",
                      "Make sure that this is wanted; its effects are replicated already.");
 }

@@ -67,6 +67,8 @@ class SlotSnapshot {
 // Error(failed, action retry) with "snapshot gone" when is_snapshot_gone().
 pg::Connection open_snapshot_worker(const pg::Endpoint& source, const std::string& snapshot_id, std::string_view role);
 
+// For --take-over: ends the session that reads the slot and waits until it has let go. False when nobody did.
+bool release_slot(pg::Control& source, const std::string& name);
 // Drops a slot; terminates its walsender first when `terminate`. False when there was none.
 bool drop_slot(pg::Control& source, const std::string& name, bool terminate);
 
