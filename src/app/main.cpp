@@ -22,10 +22,16 @@ std::optional<std::string> environment(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
+bool json_log = false;  // set with the log's format
+
 int report(const Error& error, bool json) {
-  std::string text = fmt::format("ERROR: {}\n", error.describe());
-  if (!error.hint().empty()) text += fmt::format("HINT: {}\n", error.hint());
-  std::fputs(text.c_str(), stderr);
+  if (json_log) {
+    log::error("{}{}{}", error.describe(), error.hint().empty() ? "" : " HINT: ", error.hint());
+  } else {
+    std::string text = fmt::format("ERROR: {}\n", error.describe());
+    if (!error.hint().empty()) text += fmt::format("HINT: {}\n", error.hint());
+    std::fputs(text.c_str(), stderr);
+  }
   if (json) print(error_json(error));
   return exit_code(error.kind());
 }
@@ -34,6 +40,7 @@ void configure_log(const Options& options) {
   auto level = log::parse_level(options.log_level);
   if (options.quiet) level = std::max(level, log::Level::warning);
   log::configure(level, log::parse_format(options.log_format));
+  json_log = options.log_format == "json";
 }
 
 int run(const Invocation& invocation) {

@@ -59,7 +59,7 @@ const std::array kOptions = {
                "tables without a usable identity: publish only their INSERTs and TRUNCATEs (default), set REPLICA "
                "IDENTITY FULL on the source, or leave them out"},
     OptionSpec{"guard", "KIND", &Options::guard, kCheck | kClone, true, "column|none|ledger",
-               "how a row remembers its newest change: column (default) or none"},
+               "how a row remembers its newest change: column (default) or none; ledger is not in this version yet"},
     OptionSpec{"publication", "NAME", &Options::publication, kCheck | kClone, true, "",
                "use this publication, made by an administrator; it is verified and never dropped"},
     OptionSpec{"pg-dump", "PATH", &Options::pg_dump, kCheck | kClone | kFinish, true, "",

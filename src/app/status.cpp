@@ -7,7 +7,6 @@
 #include "status.hpp"
 
 #include <fmt/format.h>
-#include <pgbaton/base/size.hpp>
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/state/lease.hpp>
 
@@ -18,6 +17,16 @@ namespace pgbaton::app {
 
 namespace {
 
+// A table without usable identity is published for INSERT and TRUNCATE only: what else happens to it is missing here.
+void load_missed_writes(pg::Control& source, StatusReport& report) {
+  std::vector<std::uint32_t> oids;
+  for (const auto& table : report.tables)
+    if (table.inserts_only) oids.push_back(table.source_oid);
+  report.missed =
+      pg::control(Side::source, "reading table statistics", [&] { return catalog::load_write_counts(source, oids); });
+}
+
+// The position comes before the target's: what is applied is then never shown as behind something newer.
 void ask_source(const Context& context, StatusReport& report) {
   if (!context.has_source()) {
     report.source_problem = "--source was not given";
@@ -25,9 +34,10 @@ void ask_source(const Context& context, StatusReport& report) {
   }
   try {
     auto source = pg::open_control(context.source(), "status");
-    report.source_flush_lsn = catalog::current_flush_lsn(*source);
+    report.source_flush_lsn = catalog::current_flush_lsn(*source, Side::source);
     const std::string& slot = report.replica ? report.replica->slot : context.names.base;
     report.slot = source::load_slot(*source, slot);
+    load_missed_writes(*source, report);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::usage) throw;
     report.source_problem = error.describe();
@@ -36,7 +46,6 @@ void ask_source(const Context& context, StatusReport& report) {
 
 void load_state(state::Store& store, StatusReport& report) {
   report.writer_holds = state::Lease::held(store.connection(), report.name);
-  report.tables = store.load_tables(*report.replica);
   report.progress = store.load_progress(*report.replica);
   // Reported once a second, while the applied position is always up to date: what was applied was received.
   auto& progress = report.progress;
@@ -60,8 +69,11 @@ std::vector<std::string> warnings(const StatusReport& report) {
                                  slot->invalidation_reason.empty() ? "" : ", ", slot->invalidation_reason));
   if (slot && slot->wal_status == "unreserved")
     result.push_back(fmt::format("slot {} is about to be lost: its WAL exceeds max_slot_wal_keep_size", slot->name));
-  auto skipped = std::ranges::count(report.tables, state::TablePhase::skipped, &state::TableState::phase);
-  if (skipped > 0) result.push_back(fmt::format("{} table(s) are not copied; see their notes", skipped));
+  for (const auto& counts : report.missed)
+    result.push_back(
+        fmt::format("{} has had {} UPDATEs and {} DELETEs on the source since its statistics were reset; "
+                    "without a usable identity only INSERT and TRUNCATE are replicated",
+                    counts.name.quoted(), counts.updates, counts.deletes));
   return result;
 }
 
@@ -108,7 +120,7 @@ StatusReport load_status(const Context& context) {
   auto target = pg::open_control(context.target(), "status");
   state::Store store(*target);
   report.replica = store.load_replica(report.name);
-  // The source's position before the target's: what is applied is then never shown as behind something newer.
+  if (report.replica) report.tables = store.load_tables(*report.replica);
   ask_source(context, report);
   if (report.replica) load_state(store, report);
   report.warnings = warnings(report);

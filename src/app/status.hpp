@@ -1,6 +1,7 @@
 // What `status` and `wait` know about a replica: the state on the target, and the slot on the source if it answers.
 #pragma once
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/catalog/activity.hpp>
 #include <pgbaton/source/slot.hpp>
 #include <pgbaton/state/store.hpp>
 
@@ -19,8 +20,9 @@ struct StatusReport {
   std::vector<state::TableState> tables;
   state::Progress progress;
   std::optional<source::SlotInfo> slot;
-  Lsn source_flush_lsn;        // 0/0 when the source was not asked or did not answer
-  std::string source_problem;  // why not
+  Lsn source_flush_lsn;                      // 0/0 when the source was not asked or did not answer
+  std::string source_problem;                // why not
+  std::vector<catalog::WriteCounts> missed;  // on tables that are replicated for INSERT and TRUNCATE only
   std::vector<std::string> warnings;
 
   std::int64_t lag_bytes() const;  // -1 unknown
