@@ -174,6 +174,15 @@ std::vector<QualifiedName> tables_left_out(pg::Control& source, const CloneOptio
   return left_out;
 }
 
+std::vector<QualifiedName> tables_not_recorded(pg::Control& source, const std::vector<copy::CopyJob>& jobs) {
+  std::set<catalog::Oid> recorded;
+  for (const auto& job : jobs) recorded.insert(job.state.source_oid);
+  std::vector<QualifiedName> names;
+  for (const auto& table : catalog::load_tables(source))
+    if (!recorded.contains(table.oid)) names.push_back(table.name);
+  return names;
+}
+
 std::map<QualifiedName, QualifiedName> load_target_roots(pg::Control& target) {
   auto tables = catalog::load_tables(target, {}, Side::target);
   std::map<catalog::Oid, QualifiedName> names;

@@ -15,6 +15,9 @@ void restore_or_compare(Build& build, std::vector<copy::CopyJob>& pending);
 void describe_again(pg::Control& source, std::vector<copy::CopyJob>& pending);
 // Tables of the source that the filter leaves out.
 std::vector<QualifiedName> tables_left_out(pg::Control& source, const CloneOptions& options);
+// Tables of the source that are not in `jobs`: left out by the filter, or made after the plan. They are in no schema
+// archive of this replica, so that a later one does not refer to what an earlier one has not made.
+std::vector<QualifiedName> tables_not_recorded(pg::Control& source, const std::vector<copy::CopyJob>& jobs);
 // partition → topmost partitioned table, on the target.
 std::map<QualifiedName, QualifiedName> load_target_roots(pg::Control& target);
 

@@ -134,7 +134,7 @@ void IndexPool::process(std::vector<Work>& group, pg::Control& target) {
       throw Error(ErrorKind::failed, "interrupted").hint("Run the same command again: it goes on from here.");
     if (job.state.phase == TablePhase::copied) {
       job.state.phase = TablePhase::indexed;
-      store.store_table(replica_, job.state);
+      if (guard_at_root || !is_small(job)) store.store_table(replica_, job.state);  // a small one is `done` in a moment
       PGBATON_FAILPOINT("table_indexed");
     }
     if (!guard_at_root && !job.state.guarded) {

@@ -46,13 +46,16 @@ std::unique_ptr<pg::Control> open_or_report(const pg::Endpoint& endpoint, Remova
 // Guard columns first: as long as one is left the state must know of it.
 bool remove_guards(pg::Control& target, state::Store& store, const state::Replica& replica, RemovalReport& report) {
   auto roots = load_target_roots(target);
-  std::set<QualifiedName> done;
+  std::set<QualifiedName> guarded, done;
+  for (const auto& table : catalog::load_tables(target, {}, Side::target))
+    if (table.has_guard_column) guarded.insert(table.name);
   bool all = true;
   for (auto& table : store.load_tables(replica)) {
     if (table.guard != state::GuardKind::column) continue;
     auto root = roots.find(table.name);
     const auto& holder = root == roots.end() ? table.name : root->second;
-    bool dropped = done.contains(holder) || attempt(report, "guard column of " + holder.quoted(), [&] {
+    bool dropped = !guarded.contains(holder) || done.contains(holder) ||
+                   attempt(report, "guard column of " + holder.quoted(), [&] {
                      if (catalog::load_table(target, holder, Side::target)) copy::drop_guard(target, holder);
                      done.insert(holder);
                    });

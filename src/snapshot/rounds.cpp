@@ -106,7 +106,7 @@ class Rounds {
     auto start = Clock::now();
     if (build_.restores_schema()) {
       auto schema = build_.options.schema_options;
-      for (const auto& name : tables_left_out(*build_.source, build_.options)) schema.excluded_tables.push_back(name);
+      for (const auto& name : tables_not_recorded(*build_.source, build_.jobs)) schema.excluded_tables.push_back(name);
       for (const auto& pattern : build_.options.filter.exclude_schemas) schema.excluded_schemas.push_back(pattern);
       if (build_.snapshot) {
         build_.archive =
@@ -136,9 +136,10 @@ class Rounds {
       pending = copy_on_snapshot(std::move(pending));
     } catch (const Error& error) {
       if (pool_.failed()) pool_.finish();  // throws the cause; this one is its echo
-      if (stop_.stop_requested() || build_.snapshot->alive()) throw;
+      if (error.action() != Action::retry || stop_.stop_requested() || build_.snapshot->alive()) throw;
       log::warning("the snapshot is gone: {}", error.describe());
-      pending = after_holder_death(error);
+      count_holder_death();
+      pending = still_pending();
     }
     build_.snapshot.reset();
     return pending;
@@ -192,9 +193,7 @@ class Rounds {
   }
 
   // The copy itself did not tell what it had finished: the state rows do.
-  std::vector<copy::CopyJob> after_holder_death(const Error& error) {
-    if (error.action() != Action::retry) throw error;
-    count_holder_death();
+  std::vector<copy::CopyJob> still_pending() {
     std::map<QualifiedName, state::TableState> states;
     for (auto& table : build_.store.load_tables(build_.replica)) states.emplace(table.name, table);
     for (auto& job : build_.jobs) job.state = states.at(job.table.name);
