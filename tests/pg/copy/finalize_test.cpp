@@ -1,4 +1,6 @@
 // What follows the rows: indexes, constraints, views, foreign keys, guard, sequences.
+#include <cstdlib>
+
 #include "copy_fixture.hpp"
 
 namespace pgbaton::testing {
@@ -262,6 +264,42 @@ TEST_F(CopyFinalize, S44Sequences) {
     EXPECT_THAT(error.message(), HasSubstr("round"));
   }
   EXPECT_EQ(target().number("select last_value from down"), -21) << "all or none";
+}
+
+class CopyMany : public TableCopyTest {
+ protected:
+  // Room for so few locks that 200 tables do not fit into one transaction, as thousands do not with the default.
+  ClusterOptions target_options() const override { return {.settings = {{"max_locks_per_transaction", "10"}}}; }
+};
+
+// S43 in small (PGBATON_TEST_TABLES=3000 for the real thing): the time of each step is recorded.
+TEST_F(CopyMany, S43ManyTables) {
+  const char* given = std::getenv("PGBATON_TEST_TABLES");
+  const int count = given == nullptr ? 200 : std::atoi(given);
+  auto session = source().session();
+  for (int from = 1; from <= count; from += 300)
+    session.exec("do $$ begin for i in " + std::to_string(from) + ".." + std::to_string(std::min(from + 299, count)) +
+                 " loop execute format('create table t%s (id int primary key, v text unique);"
+                 " insert into t%s values (1, 2)', i, i); end loop; end $$");
+  const Snapshot snapshot(source());
+  const auto start = std::chrono::steady_clock::now();
+  const auto passed = [&] {
+    return std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - start).count();
+  };
+  const auto archive = dump(snapshot);
+  RecordProperty("dumped_ms", std::to_string(passed()));
+  archive.restore_pre_data(target_endpoint(), {});
+  RecordProperty("restored_ms", std::to_string(passed()));
+  auto jobs = record_jobs();
+  copy_all(snapshot, std::move(jobs), copy_options());
+  RecordProperty("copied_ms", std::to_string(passed()));
+  copy::build_indexes(target_endpoint(), archive, copied_, {});
+  RecordProperty("indexed_ms", std::to_string(passed()));
+  EXPECT_THAT(copy::restore_rest(target_endpoint(), archive, true, {}).warnings, IsEmpty());
+  RecordProperty("finished_ms", std::to_string(passed()));
+  EXPECT_EQ(target().number("select count(*) from pg_index where indrelid::regclass::text ~ '^t[0-9]'"), 2 * count);
+  EXPECT_EQ(target().number("select count(*) from pg_class where relname ~ '^t[0-9]+$' and reltuples <> 0"), count);
+  EXPECT_EQ(static_cast<int>(copied_.size()), count);
 }
 
 TEST_F(CopyFinalize, PgDumpMustNotBeOlderThanTheSource) {
