@@ -50,6 +50,13 @@ std::string copy_context(const pg::Connection& connection) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
+void require_all_stored(long long sent, long long stored) {
+  if (sent == stored) return;
+  throw Error(ErrorKind::rejected, fmt::format("the source sent {} rows, the target stored {}", sent, stored))
+      .side(Side::target)
+      .hint("Look for a trigger or rule on the target's table that drops rows (ENABLE ALWAYS or REPLICA).");
+}
+
 // The sum of all attempts stays what the longest of them has counted.
 class Meter {
  public:
@@ -151,7 +158,7 @@ std::optional<TableOutcome> TableCopy::compare_source(const catalog::Table& tabl
 void TableCopy::store_rows(CopyJob& job, const CopyPlan& plan, Counted& counted) try {
   target_.exec(plan.clear);
   if (plan.columnless)
-    insert_rows(job, plan);
+    insert_rows(job, plan, counted);
   else
     pipe_rows(job, plan, counted);
 } catch (const Error& error) {
@@ -167,14 +174,12 @@ void TableCopy::store_rows(CopyJob& job, const CopyPlan& plan, Counted& counted)
           "table.");
 }
 
-void TableCopy::insert_rows(CopyJob& job, const CopyPlan& plan) {
+void TableCopy::insert_rows(CopyJob& job, const CopyPlan& plan, Counted& counted) {
   const auto count = source_.exec(plan.read).text(0, 0);
   const auto stored = target_.exec(plan.write + count + ")").affected();
-  if (stored != to_number(count))
-    throw Error(ErrorKind::rejected, fmt::format("the source has {} rows, the target stored {}", count, stored))
-        .side(Side::target);
+  require_all_stored(to_number(count), stored);
+  Meter(pool_.context().progress, counted).finish(stored);
   job.state.rows = stored;
-  pool_.context().progress.rows += stored;
 }
 
 void TableCopy::pipe_rows(CopyJob& job, const CopyPlan& plan, Counted& counted) {
@@ -199,10 +204,7 @@ void TableCopy::pipe_rows(CopyJob& job, const CopyPlan& plan, Counted& counted) 
   const auto stored = in.finish();  // throws what the target objected to, if it did
   if (target_failed_) throw Error(ErrorKind::failed, "the copy was cut short").side(Side::target).action(Action::retry);
   meter.finish(stored);
-  if (stored != out.rows())
-    throw Error(ErrorKind::rejected, fmt::format("the source sent {} rows, the target stored {}", out.rows(), stored))
-        .side(Side::target)
-        .hint("Look for a trigger or rule on the target's table that drops rows (ENABLE ALWAYS or REPLICA).");
+  require_all_stored(out.rows(), stored);
   job.state.rows = stored;
   job.state.bytes = meter.bytes();
 }

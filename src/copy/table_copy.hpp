@@ -34,7 +34,7 @@ class TableCopy {
   std::optional<TableOutcome> lock_source(const catalog::Table& table);
   std::optional<TableOutcome> compare_source(const catalog::Table& table, const CopyPlan& plan);
   void store_rows(CopyJob& job, const CopyPlan& plan, Counted& counted);
-  void insert_rows(CopyJob& job, const CopyPlan& plan);
+  void insert_rows(CopyJob& job, const CopyPlan& plan, Counted& counted);
   void pipe_rows(CopyJob& job, const CopyPlan& plan, Counted& counted);
   void commit(CopyJob& job);
 

@@ -39,7 +39,7 @@ struct TocEntry {
   std::string schema, tag;        // as pg_restore prints them: for people; a tag may be "table object"
   Section section = Section::pre_data;
   std::vector<int> dependencies;  // ids; of a comment or grant: what it belongs to
-  std::string sql;  // one or more statements, session settings it needs included
+  std::string sql;                // one or more statements, session settings it needs included
   // What the object hangs on, as the snapshot saw it (empty name: on no table).
   QualifiedName table;
   char table_kind = ' ';     // relkind of `table`
