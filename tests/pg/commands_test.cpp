@@ -26,7 +26,9 @@ class CommandsTest : public PairTest {
     for (const auto& finding : Json::parse(result.out).at("findings")) {
       for (const auto* key : {"id", "severity", "object", "message", "remedy"})
         EXPECT_TRUE(finding.contains(key)) << key;
-      if (finding.at("severity") != "note") EXPECT_NE(finding.at("remedy"), "") << finding;
+      if (finding.at("severity") != "note") {
+        EXPECT_NE(finding.at("remedy"), "") << finding;
+      }
       found.insert(finding.at("severity").get<std::string>() + " " + finding.at("id").get<std::string>());
     }
     return found;
