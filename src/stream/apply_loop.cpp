@@ -90,7 +90,8 @@ std::size_t ApplyLoop::borders_below(Lsn limit) const {
 // Writes every whole transaction that is pending (below the wanted cut, if there is one) and commits; or, when one
 // transaction alone fills the window, its part so far.
 void ApplyLoop::write_window() {
-  const auto cut_lsn = gate_.wanted();
+  auto cut_lsn = gate_.wanted();
+  if (cut_lsn && !*cut_lsn) cut_lsn.reset();  // to rest at the next border limits nothing
   const std::size_t whole = cut_lsn ? borders_below(*cut_lsn) : borders_.size();
   if (whole == 0) {
     const bool beyond_cut = cut_lsn && !pending_.empty() && pending_.front().commit_lsn >= *cut_lsn;
@@ -168,11 +169,16 @@ void ApplyLoop::commit_position(bool at_once) {
 bool ApplyLoop::serve_cut() {
   const auto cut_lsn = gate_.wanted();
   if (!cut_lsn) return false;
+  if (!*cut_lsn) {
+    if (written_of_open_ > 0) return false;
+    gate_.arrive_and_rest(applied_lsn_, [this] { return queue_.closed(); });
+    return true;
+  }
   if (applied_lsn_ > *cut_lsn) {
     gate_.refuse(Error(ErrorKind::failed, "the target is already beyond the cut at " + to_string(*cut_lsn))
                      .lsn(applied_lsn_)
                      .action(Action::retry)
-                     .hint("Take the cut again at a newer position."));
+                     .hint("Let the stream rest first, then take the cut at a newer position."));
     return false;
   }
   if (borders_below(*cut_lsn) > 0) write_window();
@@ -180,7 +186,7 @@ bool ApplyLoop::serve_cut() {
                               (!pending_.empty() && pending_.front().commit_lsn >= *cut_lsn);
   if (written_of_open_ > 0 || (!next_is_beyond && position_ < *cut_lsn)) return false;
   if (applied_lsn_ < *cut_lsn) commit(*cut_lsn, 0, 0, 0);
-  gate_.arrive_and_rest([this] { return queue_.closed(); });
+  gate_.arrive_and_rest(*cut_lsn, [this] { return queue_.closed(); });
   return true;
 }
 

@@ -1,5 +1,12 @@
 // Where a cut meets the applier. A requester asks for a position; the applier arrives there, hands out the Cut and
-// rests until it is destroyed. One cut at a time. Any thread may ask; only the applier's thread arrives and rests.
+// rests until it is destroyed. Any thread may ask; only the applier's thread arrives and rests.
+//
+//   rest(): where the applier stands, at the next border of transactions
+//   ask(X): at X. Allowed while nobody is served, and while the applier rests after rest(): it then goes on, to X.
+//
+// Example: rest() hands out a Cut at 0/900; a temporary slot is made, whose consistent point is 0/A40; ask(0/A40) lets
+// the applier write the transactions in between and rest again. Asked without rest() before, 0/A40 would be behind a
+// busy applier by the time the slot is there.
 #pragma once
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/stream/stream.hpp>
@@ -14,53 +21,57 @@ namespace pgbaton::stream {
 
 class Gate : public std::enable_shared_from_this<Gate> {
  public:
+  std::future<Cut> rest() { return ask(Lsn{}); }
+
   std::future<Cut> ask(Lsn cut_lsn) {
     std::lock_guard lock(mutex_);
-    if (wanted_) {
+    if (wanted_ || (held_ != 0 && !held_is_rest_)) {
       throw Error(ErrorKind::failed, "another cut of this replica is under way")
           .action(Action::retry)
           .hint("Try again when it has ended.");
     }
     wanted_ = cut_lsn;
-    resting_ = false;
     promise_ = std::promise<Cut>();
+    changed_.notify_all();
     return promise_.get_future();
   }
 
+  // What the applier is to go for; Lsn 0: to rest where it stands.
   std::optional<Lsn> wanted() const {
     std::lock_guard lock(mutex_);
-    return resting_ ? std::nullopt : wanted_;
+    return wanted_;
   }
 
-  // Hands out the cut and rests until it is released or `interrupted()`.
+  // Hands out the cut and rests until it is released, another position is asked for, or `interrupted()`.
   template <typename Interrupted>
-  void arrive_and_rest(Interrupted&& interrupted) {
+  void arrive_and_rest(Lsn at_lsn, Interrupted&& interrupted) {
     std::unique_lock lock(mutex_);
     if (!wanted_) return;
-    resting_ = true;
-    // Weak, so that a Cut which outlives its stream does no harm.
-    std::shared_ptr<void> release(nullptr, [gate = weak_from_this()](void*) {
-      if (auto alive = gate.lock()) alive->release();
-    });
-    promise_.set_value(Cut(*wanted_, std::move(release)));
-    while (wanted_ && !interrupted()) changed_.wait_for(lock, std::chrono::milliseconds(50));
+    held_is_rest_ = !*wanted_;
+    const auto mine = held_ = ++served_;
     wanted_.reset();
-    resting_ = false;
+    // Weak, so that a Cut which outlives its stream does no harm.
+    std::shared_ptr<void> release(nullptr, [gate = weak_from_this(), mine](void*) {
+      if (auto alive = gate.lock()) alive->release(mine);
+    });
+    promise_.set_value(Cut(at_lsn, std::move(release)));
+    while (held_ == mine && !wanted_ && !interrupted()) changed_.wait_for(lock, std::chrono::milliseconds(50));
+    if (held_ == mine) held_ = 0;
   }
 
   // The applier cannot serve the cut: it is beyond it, or ends.
   void refuse(const Error& error) {
     std::lock_guard lock(mutex_);
-    if (!wanted_ || resting_) return;
+    if (!wanted_) return;
     promise_.set_exception(std::make_exception_ptr(error));
     wanted_.reset();
   }
 
  private:
-  void release() {
+  void release(std::uint64_t served) {
     {
       std::lock_guard lock(mutex_);
-      wanted_.reset();
+      if (held_ == served) held_ = 0;
     }
     changed_.notify_all();
   }
@@ -68,7 +79,9 @@ class Gate : public std::enable_shared_from_this<Gate> {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Lsn> wanted_;
-  bool resting_ = false;
+  std::uint64_t served_ = 0;  // cuts handed out so far
+  std::uint64_t held_ = 0;    // the one being held, 0 none
+  bool held_is_rest_ = false;
   std::promise<Cut> promise_;
 };
 

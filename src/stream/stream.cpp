@@ -82,6 +82,10 @@ void Stream::Impl::wait_to_reconnect(const Error& error, Clock::time_point last_
   sleep_for(pause, stop);
 }
 
+std::future<Cut> Stream::rest() {
+  return impl_->gate->rest();
+}
+
 std::future<Cut> Stream::cut(Lsn cut_lsn) {
   return impl_->gate->ask(cut_lsn);
 }

@@ -13,18 +13,18 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
-#include <variant>
 #include <string>
+#include <variant>
 
 namespace pgbaton::stream {
 
 struct StreamOptions {
   pg::Endpoint source, target;
-  std::uint64_t memory_bytes = 256u << 20;        // --memory: queue and window together
-  std::size_t window_changes = 50'000;            // a window is written when one of these is reached …
-  Milliseconds window_age{200};                   // … or the queue is empty
-  bool change_by_change = false;                  // for tests: the strategy without batches
-  std::optional<Milliseconds> give_up_after;      // no progress and no connection for so long: Error(timed_out)
+  std::uint64_t memory_bytes = 256u << 20;    // --memory: queue and window together
+  std::size_t window_changes = 50'000;        // a window is written when one of these is reached …
+  Milliseconds window_age{200};               // … or the queue is empty
+  bool change_by_change = false;              // for tests: the strategy without batches
+  std::optional<Milliseconds> give_up_after;  // no progress and no connection for so long: Error(timed_out)
 };
 
 // When run() ends by itself.
@@ -64,10 +64,14 @@ class Stream {
   ~Stream();
   Stream(const Stream&) = delete;
 
-  // Runs in the calling thread until `until`, a stop, or an error that no reconnect can mend. Reconnects by itself, with
-  // backoff and a log line. When it ends without error, all that was applied is durable and confirmed.
+  // Runs in the calling thread until `until`, a stop, or an error that no reconnect can mend. Reconnects by itself,
+  // with backoff and a log line. When it ends without error, all that was applied is durable and confirmed.
   Ended run(const Until& until, const std::stop_token& stop);
-  // From any thread, while run() runs. Fails when the applied position is already beyond cut_lsn.
+  // From any thread, while run() runs. One cut at a time.
+  // rest(): where the appliers stand, at the next border of transactions. cut(): at cut_lsn; fails when the applied
+  // position is already beyond it, so let the stream rest first, take the position, then the cut: the appliers go on to
+  // it.
+  std::future<Cut> rest();
   std::future<Cut> cut(Lsn cut_lsn);
   Lsn durable_end_lsn() const noexcept;
   StreamStatus status() const;  // any thread

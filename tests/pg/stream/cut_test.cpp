@@ -1,6 +1,7 @@
 // Cuts: while one is held the target holds exactly the transactions with commit LSN < X, under load, and goes on after.
 #include <pgbaton/source/slot.hpp>
 
+#include <optional>
 #include <thread>
 
 #include "replica_under_test.hpp"
@@ -25,8 +26,8 @@ TEST_F(CutTest, BothSidesShowTheSameStateAtACut) {
   clone_until_caught_up();
   take_lease();
   stream::Stream stream(options(), replica_, *lease_);
-  std::stop_source stop;
-  std::thread runner([&] { EXPECT_EQ(stream.run(stream::OpenEnded{}, stop.get_token()), stream::Ended::stopped); });
+  std::jthread runner(
+      [&](const std::stop_token& stop) { EXPECT_EQ(stream.run(stream::OpenEnded{}, stop), stream::Ended::stopped); });
   Load load(source().conninfo(), 4, kMove);
   ASSERT_TRUE(load.wait_done(100));
 
@@ -34,29 +35,24 @@ TEST_F(CutTest, BothSidesShowTheSameStateAtACut) {
       "select count(*) || ' ' || coalesce(sum(id), 0) || ' ' || (select string_agg(id || ':' || balance, ',' order by "
       "id) from account) from move";
   for (int round = 0; round < 15; ++round) {
-    // The applier may be a moment ahead of a cut that is asked for late: then it is refused, and taken again.
-    for (int tries = 0;; ++tries) {
-      ASSERT_LT(tries, 20) << "no cut could be taken";
-      auto snapshot = source::SlotSnapshot::create(source_endpoint(),
-                                                   {"cut_" + std::to_string(round), true, Milliseconds(10'000)}, {});
-      try {
-        auto waiting = stream.cut(snapshot.consistent_point());
-        ASSERT_EQ(waiting.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-        const stream::Cut cut = waiting.get();
-        EXPECT_EQ(cut.lsn(), snapshot.consistent_point());
-        auto worker = source::open_snapshot_worker(source_endpoint(), snapshot.snapshot_id(), "worker");
-        const auto there = worker.exec("set search_path = public; " + digest).text(0, 0);
-        EXPECT_EQ(target().scalar(digest), there);
-        break;
-      } catch (const Error& error) {
-        ASSERT_EQ(error.action(), Action::retry) << error.describe();
-      }
-    }
+    auto resting = stream.rest();
+    ASSERT_EQ(resting.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    std::optional<stream::Cut> rest(resting.get());
+    auto snapshot = source::SlotSnapshot::create(source_endpoint(),
+                                                 {"cut_" + std::to_string(round), true, Milliseconds(10'000)}, {});
+    auto waiting = stream.cut(snapshot.consistent_point());
+    ASSERT_EQ(waiting.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    const stream::Cut cut = waiting.get();
+    rest.reset();  // no longer what holds the applier
+    EXPECT_EQ(cut.lsn(), snapshot.consistent_point());
+    auto worker = source::open_snapshot_worker(source_endpoint(), snapshot.snapshot_id(), "worker");
+    const auto there = worker.exec("set search_path = public; " + digest).text(0, 0);
+    EXPECT_EQ(target().scalar(digest), there);
   }
   load.stop();
   EXPECT_THAT(load.errors(), ::testing::IsEmpty());
   EXPECT_EQ(stream.status().reconnects, 0);
-  stop.request_stop();
+  runner.request_stop();
   runner.join();
   lease_.reset();
   expect_equal_after_drain();
@@ -67,8 +63,7 @@ TEST_F(CutTest, IsRefusedBehindTheAppliedPositionAndReachedOnAnIdleSource) {
   clone_until_caught_up();
   take_lease();
   stream::Stream stream(options(), replica_, *lease_);
-  std::stop_source stop;
-  std::thread runner([&] { stream.run(stream::OpenEnded{}, stop.get_token()); });
+  std::jthread runner([&](const std::stop_token& stop) { stream.run(stream::OpenEnded{}, stop); });
   source().exec("insert into t values (1)");
   ASSERT_TRUE(target().wait_until("select count(*) from t", "1"));
 
@@ -86,7 +81,7 @@ TEST_F(CutTest, IsRefusedBehindTheAppliedPositionAndReachedOnAnIdleSource) {
     EXPECT_EQ(target().number("select count(*) from t"), 1);  // the applier rests
   }
   EXPECT_TRUE(target().wait_until("select count(*) from t", "2"));
-  stop.request_stop();
+  runner.request_stop();
   runner.join();
 }
 
@@ -95,12 +90,11 @@ TEST_F(CutTest, DoesNotHoldUpAStop) {
   clone_until_caught_up();
   take_lease();
   stream::Stream stream(options(), replica_, *lease_);
-  std::stop_source stop;
-  std::thread runner([&] { stream.run(stream::OpenEnded{}, stop.get_token()); });
+  std::jthread runner([&](const std::stop_token& stop) { stream.run(stream::OpenEnded{}, stop); });
   auto waiting = stream.cut(*parse_lsn(source().scalar("select pg_current_wal_flush_lsn()")));
   ASSERT_EQ(waiting.wait_for(std::chrono::seconds(10)), std::future_status::ready);
   const auto cut = waiting.get();
-  stop.request_stop();
+  runner.request_stop();
   runner.join();
 }
 
