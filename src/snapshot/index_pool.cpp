@@ -38,6 +38,7 @@ IndexPool::~IndexPool() {
     closed_ = true;
     waiting_.clear();
   }
+  if (!workers_.empty()) stop_.request_stop();  // the run failed: an index that takes hours must not hold up its end
   changed_.notify_all();
   for (auto& worker : workers_)
     if (worker.joinable()) worker.join();

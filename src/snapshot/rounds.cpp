@@ -214,16 +214,22 @@ class Rounds {
     std::map<QualifiedName, std::vector<state::TableState>> trees;
     for (auto& table : build_.store.load_tables(build_.replica)) {
       auto root = build_.target_roots.find(table.name);
-      if (root != build_.target_roots.end() && table.phase == TablePhase::indexed) trees[root->second].push_back(table);
+      if (root == build_.target_roots.end() || table.guard != state::GuardKind::column) continue;
+      trees[root->second].push_back(table);
     }
-    auto lower = [](const auto& a, const auto& b) { return a.boundary < b.boundary; };
-    for (auto& [root, leaves] : trees) {
-      copy::add_guard(*build_.target, root, std::min_element(leaves.begin(), leaves.end(), lower)->boundary);
-      for (auto& leaf : leaves) {
-        leaf.guarded = true;
-        leaf.phase = TablePhase::done;
-        build_.store.store_table(build_.replica, leaf);
-      }
+    for (auto& [root, leaves] : trees)
+      if (!std::ranges::all_of(leaves, &state::TableState::guarded)) guard_tree(root, leaves);
+  }
+
+  // The smallest boundary of all leaves, also of those that a run which was killed in here has marked already: the
+  // column must come out the same.
+  void guard_tree(const QualifiedName& root, std::vector<state::TableState>& leaves) {
+    copy::add_guard(*build_.target, root, std::ranges::min(leaves, {}, &state::TableState::boundary).boundary);
+    for (auto& leaf : leaves) {
+      leaf.guarded = true;
+      leaf.phase = TablePhase::done;
+      build_.store.store_table(build_.replica, leaf);
+      PGBATON_FAILPOINT("leaf_guarded");
     }
   }
 

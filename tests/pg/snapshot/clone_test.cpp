@@ -294,6 +294,32 @@ TEST_F(CloneTest, ResumeKeepsFinishedTablesAndGivesTheRestANewBoundary) {
   EXPECT_THAT(testing::leftovers(source_.conninfo()), ElementsAre("publication pgbaton", "slot pgbaton"));
 }
 
+TEST_F(CloneTest, AResumedTreeIsGuardedWithTheSmallestBoundary) {
+  source_.exec(
+      "create table p (id int primary key, v text) partition by range (id);"
+      "create table p1 partition of p for values from (0) to (40000);"
+      "create table p2 partition of p for values from (40000) to (60000);"
+      "insert into p select i, repeat('x', 100) from generate_series(0, 59999) i");
+  auto slow = options();
+  slow.jobs = 1;
+  slow.max_rate = 2 << 20;
+  interrupt_clone(slow, "p1");
+  source_.exec("insert into p select i, 'later' from generate_series(59000, 59999) i on conflict do nothing");
+  auto summary = clone(options());
+  EXPECT_EQ(summary.tables_kept, 1);
+  auto first = to_string(summary.consistent_point);
+  EXPECT_EQ(state_of("p1", "phase || boundary"), "done" + first);
+  EXPECT_EQ(state_of("p2", "phase || (boundary > '" + first + "')"), "donetrue");
+  EXPECT_EQ(target_.number("select count(*) from p where _pgbaton_lsn = '" + first + "'"), 60000);
+  // As if the run had been killed between the two leaves: the column must come out the same.
+  target_.exec(
+      "update pgbaton.table_state set guarded = false, phase = 'indexed' where table_name = 'p2';"
+      "update pgbaton.replica set phase = 'indexing'");
+  clone(options());
+  EXPECT_EQ(state_of("p2", "phase"), "done");
+  EXPECT_EQ(target_.number("select count(*) from p where _pgbaton_lsn = '" + first + "'"), 60000);
+}
+
 TEST_F(CloneTest, ResumeRefusesOtherOptionsAndALostSlot) {
   source_.exec(std::string(kTwoTables) + kThirdTable);
   auto slow = options();
