@@ -40,10 +40,12 @@ namespace pgbaton::source {
 namespace {
 
 constexpr int kReceiveBufferBytes = 4 << 20;
-// So much in the socket is read at once even on a busy stream: half of what the server can have under way.
-constexpr int kBigGulpBytes = 256 * 1024;
-// So many messages since the last time that nothing was there: the stream is busy. A small transaction has fewer.
+// libpq reads about so much at a time; while as much is there, nothing is gained by waiting for more.
+constexpr int kGulpBytes = 16 * 1024;
+// A stream is busy after so many messages without a pause of so long. (Counted from pause to pause and not from read to
+// read: an eager reader finds few messages each time, and would never learn that the stream is busy.)
 constexpr int kBusyMessages = 16;
+constexpr Milliseconds kQuietPause{3};
 constexpr Milliseconds kGather{1};
 // The clock is read once in so many messages.
 constexpr int kMessagesPerClock = 64;
@@ -100,7 +102,7 @@ class WalsenderReader final : public ChangeReader {
   std::unique_ptr<char, decltype(&PQfreemem)> message_{nullptr, &PQfreemem};
   std::string missing_publication_;  // what the server's warning says
   bool streaming_ = false, unsent_ = false, reply_wanted_ = false, silence_asked_ = false;
-  int messages_since_empty_ = 0, messages_since_clock_ = 0;
+  int messages_since_pause_ = 0, messages_since_clock_ = 0;
   Lsn received_lsn_;
   Clock::time_point last_status_, last_request_, last_input_;
 
@@ -179,7 +181,7 @@ ReadEvent WalsenderReader::next(Deadline deadline) {
 }
 
 ReadEvent WalsenderReader::read_message(int size) {
-  ++messages_since_empty_;
+  ++messages_since_pause_;
   if (++messages_since_clock_ >= kMessagesPerClock) {
     messages_since_clock_ = 0;
     if (is_status_due(Clock::now(), false)) send_status(false);
@@ -213,16 +215,20 @@ void WalsenderReader::ended() {
 }
 
 WalsenderReader::Wait WalsenderReader::wait_for_input(Deadline deadline) {
-  const bool busy = messages_since_empty_ >= kBusyMessages;
-  messages_since_empty_ = 0;
-  if (busy) gather();
+  if (messages_since_pause_ >= kBusyMessages) gather();
+  const auto began = Clock::now();
+  const auto note_pause = [&] {
+    if (Clock::now() - began >= kQuietPause) messages_since_pause_ = 0;
+  };
   for (;;) {
     if (poll_once(Milliseconds(0)) == Wait::readable) return Wait::readable;
     if (stop_.load()) return Wait::woken;
     tell_when_quiet();
     // What becomes due meanwhile is seen in time: a status at its interval, a request at the end of its pause.
     const auto most = std::min(request_.load() ? kRequestInterval : kBusyStatusInterval, status_interval_);
-    if (poll_once(deadline.left(most)) == Wait::readable) return Wait::readable;
+    const auto wait = poll_once(deadline.left(most));
+    note_pause();
+    if (wait == Wait::readable) return wait;
     check_silence();
     if (deadline.passed()) return Wait::time_over;
   }
@@ -256,7 +262,7 @@ WalsenderReader::Wait WalsenderReader::poll_once(Milliseconds timeout) {
 // Lets messages gather in the socket while the stream is busy.
 void WalsenderReader::gather() {
   int waiting = 0;
-  if (::ioctl(PQsocket(conn()), FIONREAD, &waiting) == 0 && waiting >= kBigGulpBytes) return;
+  if (::ioctl(PQsocket(conn()), FIONREAD, &waiting) == 0 && waiting >= kGulpBytes) return;
   std::this_thread::sleep_for(kGather);
 }
 
