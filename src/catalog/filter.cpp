@@ -169,9 +169,4 @@ std::vector<Table> apply_filter(std::vector<Table> tables, const TableFilter& fi
   return kept;
 }
 
-bool is_data_excluded(const Table& table, const std::vector<Table>& tables, const TableFilter& filter) {
-  if (filter.exclude_data.empty()) return false;
-  return Patterns::of_tables("--exclude-data", filter.exclude_data).matches_tree(table, index_tables(tables));
-}
-
 }  // namespace pgbaton::catalog

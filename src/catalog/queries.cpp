@@ -62,7 +62,7 @@ with recursive locked as materialized (
     from pg_class c where c.relkind in ('r', 'p')
 )
 select c.oid::bigint as oid, n.nspname as schema, c.relname as name, c.relkind as kind, c.relpersistence as persistence,
-       c.relreplident as replica_identity, coalesce(top.parent, 0)::bigint as parent_oid,
+       c.relreplident as replica_identity, c.relnatts as attribute_count, coalesce(top.parent, 0)::bigint as parent_oid,
        coalesce(top.top, 0)::bigint as root_oid, c.reloftype <> 0 as typed,
        c.relkind = 'r' and exists (select from pg_inherits i where i.inhparent = c.oid) as has_children,
        case when s.unmeasured then c.relpages::bigint * current_setting('block_size')::bigint

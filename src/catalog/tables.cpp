@@ -36,6 +36,7 @@ Table read_table(const pqxx::row& row) {
   table.kind = letter(row, "kind");
   table.persistence = letter(row, "persistence");
   table.replica_identity = letter(row, "replica_identity");
+  table.attribute_count = row["attribute_count"].as<int>();
   table.parent_oid = row["parent_oid"].as<Oid>();
   table.root_oid = row["root_oid"].as<Oid>();
   table.is_partition = table.parent_oid != 0;

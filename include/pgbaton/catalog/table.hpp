@@ -51,6 +51,7 @@ struct Table {
   // first: what ON CONFLICT may name.
   std::vector<std::vector<std::string>> unique_keys;
   std::vector<Column> columns;  // live columns in attnum order, generated ones and the guard column included
+  int attribute_count = 0;      // relnatts: dropped columns count too, the server's limit is 1600
   Oid parent_oid = 0;           // direct partitioned parent, 0 for none
   Oid root_oid = 0;             // topmost partitioned ancestor, 0 for none (a root itself: 0)
   bool is_partition = false;
@@ -83,8 +84,6 @@ std::optional<Table> load_table(pg::Control& connection, const QualifiedName& na
 // an exclude pattern matches. A pattern that matches nothing is Error(usage), also one of exclude_data, which excludes
 // nothing here. Excluding a leaf or root is by name too; a partitioned table stands for its partitions.
 std::vector<Table> apply_filter(std::vector<Table> tables, const TableFilter& filter);
-// Whether --exclude-data names the table, or a partitioned ancestor of it among `tables`: it is made, but stays empty.
-bool is_data_excluded(const Table& table, const std::vector<Table>& tables, const TableFilter& filter);
 
 struct Sequence {
   QualifiedName name;

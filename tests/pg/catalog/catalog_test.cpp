@@ -73,6 +73,7 @@ create table "Sp a.C"."a""b.c" (
   EXPECT_TRUE(table.has_guard_column);
   const auto column = [&](const std::string& name) { return *table.find_column(name); };
   EXPECT_EQ(table.find_column("n"), nullptr);
+  EXPECT_EQ(table.attribute_count, static_cast<int>(table.columns.size()) + 1) << "the dropped one counts";
   EXPECT_EQ(column("x\"y").cast_type, "\"Sp a.C\".mood");
   EXPECT_EQ(column("x\"y").type, (QualifiedName{"Sp a.C", "mood"}));
   EXPECT_TRUE(column("x\"y").not_null);

