@@ -21,7 +21,7 @@ using catalog::Oid;
 using catalog::Table;
 
 // PostgreSQL's limit is 1600 columns, dropped ones included; the difference is for the columns of the years to come.
-constexpr std::size_t kMaxColumnsForGuard = 1590;
+constexpr int kMaxColumnsForGuard = 1590;
 
 bool is_root(const Table& table) {
   return table.kind == 'p' && table.root_oid == 0;
@@ -56,7 +56,7 @@ std::set<Oid> inheritance_members(pg::Control& source) {
 }
 
 bool guard_possible(const Table& table) {
-  return !table.row_type_in_use && table.columns.size() < kMaxColumnsForGuard;
+  return !table.row_type_in_use && table.attribute_count < kMaxColumnsForGuard;
 }
 
 bool has_key(const Table& table) {
