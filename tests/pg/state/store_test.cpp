@@ -213,7 +213,7 @@ TEST_F(StoreTest, NewTermWaitsForOpenWriteAndFencesTheNext) {
   std::thread next_term([&] { lease.begin_term(); });
   EXPECT_TRUE(target_.wait_until("select count(*) from pg_stat_activity where wait_event_type = 'Lock'", "1"));
   auto second = target_.session();
-  second.send("begin; set local lock_timeout = '20s'; " + Store::copied_statement(r, table));
+  second.send("begin; set local lock_timeout = '20s'; " + Store::copied_statement(r, table) + "; commit");
   first.exec("commit");
   next_term.join();
   second.finish();
