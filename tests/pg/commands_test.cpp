@@ -23,7 +23,8 @@ class CommandsTest : public PairTest {
     const auto result = Tool::run(arguments);
     EXPECT_EQ(result.code, expected_code) << result;
     std::set<std::string> found;
-    for (const auto& finding : Json::parse(result.out).at("findings")) {
+    const auto document = Json::parse(result.out);
+    for (const auto& finding : document.at("findings")) {
       for (const auto* key : {"id", "severity", "object", "message", "remedy"})
         EXPECT_TRUE(finding.contains(key)) << key;
       if (finding.at("severity") != "note") {
