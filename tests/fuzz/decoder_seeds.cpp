@@ -17,10 +17,9 @@ void write(const fs::path& path, const Bytes& bytes) {
 int write_seeds(const fs::path& golden_folder, const fs::path& corpus) {
   fs::create_directories(corpus);
   int count = 0;
-  for (const auto& entry : fs::directory_iterator(golden_folder)) {
-    if (entry.path().extension() != ".txt") continue;
-    for (const auto& golden : pgbaton::wire::test::load_golden(entry.path())) {
-      const std::string name = entry.path().stem().string() + "_" + std::to_string(golden.line);
+  for (const auto& capture : pgbaton::wire::test::list_captures(golden_folder)) {
+    for (const auto& golden : pgbaton::wire::test::load_golden(capture)) {
+      const std::string name = capture.stem().string() + "_" + std::to_string(golden.line);
       write(corpus / name, golden.body);
       Bytes frame = pgbaton::wire::test::Build('w').u64(1).u64(2).u64(3).bytes();
       frame.insert(frame.end(), golden.body.begin(), golden.body.end());

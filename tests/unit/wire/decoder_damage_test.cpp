@@ -29,14 +29,15 @@ bool decodes(std::span<const std::byte> body) {
   }
 }
 
-std::vector<Golden> pg15() {
-  return load_golden(std::filesystem::path(PGBATON_TEST_DATA) / "wire" / "pg15.txt");
-}
+class DamagedMessage : public testing::TestWithParam<std::filesystem::path> {
+ protected:
+  std::vector<Golden> golden = load_golden(GetParam());
+};
 
 // The grammar decides by bytes already read and every message ends by a count, a size, a NUL or a fixed field, so no
 // prefix of a message is a message: there is no exception to make.
-TEST(DamagedMessage, NoPrefixDecodes) {
-  for (const auto& [line, section, lsn_offset, body] : pg15()) {
+TEST_P(DamagedMessage, NoPrefixDecodes) {
+  for (const auto& [line, section, lsn_offset, body] : golden) {
     ASSERT_TRUE(decodes(body)) << "line " << line;
     for (std::size_t size = 0; size < body.size(); ++size) {
       ASSERT_FALSE(decodes(std::span(body).first(size))) << "line " << line << ", cut to " << size << " bytes";
@@ -44,8 +45,8 @@ TEST(DamagedMessage, NoPrefixDecodes) {
   }
 }
 
-TEST(DamagedMessage, NoExtensionDecodes) {
-  for (const auto& [line, section, lsn_offset, body] : pg15()) {
+TEST_P(DamagedMessage, NoExtensionDecodes) {
+  for (const auto& [line, section, lsn_offset, body] : golden) {
     for (const char extra : {'\0', '\1', 'n', '\xff'}) {
       Bytes longer = body;
       longer.push_back(static_cast<std::byte>(extra));
@@ -55,11 +56,11 @@ TEST(DamagedMessage, NoExtensionDecodes) {
 }
 
 // A changed byte may well give another valid message (a letter of a name); it must never crash or read out of bounds.
-TEST(DamagedMessage, NoChangedByteCrashes) {
+TEST_P(DamagedMessage, NoChangedByteCrashes) {
   // Each bit flipped alone, the extremes, and the letters that the grammar knows.
   constexpr std::string_view kLetters = "nutbKONBCRYIDTMAdfi";
   std::size_t decoded = 0, refused = 0;
-  for (auto& [line, section, lsn_offset, body] : pg15()) {
+  for (auto& [line, section, lsn_offset, body] : golden) {
     // Inside the long runs of one letter nothing new happens after the first few hundred bytes.
     const std::size_t end = std::min<std::size_t>(body.size(), 400);
     for (std::size_t at = 0; at < end; ++at) {
@@ -78,6 +79,10 @@ TEST(DamagedMessage, NoChangedByteCrashes) {
   EXPECT_GT(decoded, 0U);
   EXPECT_GT(refused, 0U);
 }
+
+INSTANTIATE_TEST_SUITE_P(captures, DamagedMessage,
+                         testing::ValuesIn(list_captures(std::filesystem::path(PGBATON_TEST_DATA) / "wire")),
+                         [](const auto& capture) { return capture.param.stem().string(); });
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // Messages captured from real servers by scripts/capture-wire: tests/data/wire/pg*.txt.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -47,6 +48,16 @@ inline std::vector<Golden> load_golden(const std::filesystem::path& path) {
     messages.push_back({line, section, std::stoull(offset, nullptr, 16), from_hex(hex)});
   }
   return messages;
+}
+
+// One file per major, in the order of their names.
+inline std::vector<std::filesystem::path> list_captures(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".txt") paths.push_back(entry.path());
+  }
+  std::ranges::sort(paths);
+  return paths;
 }
 
 // Network-order messages by hand: Build('D').u32(7).text("x").
