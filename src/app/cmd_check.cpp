@@ -20,8 +20,11 @@ int run_check(Context& context) {
   snapshot::CheckOptions options;
   options.clone = context.clone_options(context.has_target());
   options.with_target = context.has_target();
-  options.resume = context.has_target() && replica_exists(context);
-  auto findings = snapshot::run_check(options);
+  auto findings = snapshot::check_routes(options);
+  if (!snapshot::has_blocker(findings)) {
+    options.resume = context.has_target() && replica_exists(context);
+    findings = snapshot::run_check(options, findings);
+  }
   print(context.options.json ? findings_json(findings) : findings_text(findings));
   return snapshot::has_blocker(findings) ? exit_code(ErrorKind::preflight) : 0;
 }

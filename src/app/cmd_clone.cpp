@@ -25,6 +25,11 @@ snapshot::CheckOptions check_options(const Context& context, bool resume) {
   return options;
 }
 
+// Before any other connection: behind a pooler even the lease would mean nothing.
+void require_direct_routes(const Context& context) {
+  snapshot::require_no_blocker(snapshot::check_routes(check_options(context, false)));
+}
+
 void preflight(const Context& context, const std::optional<state::Replica>& replica) {
   if (replica && replica->phase >= state::Phase::indexing) return;  // nothing will be created on the source any more
   auto findings = snapshot::run_check(check_options(context, replica.has_value()));
@@ -99,6 +104,7 @@ RunResult hand_over(const Context& context, state::Store& store, state::Lease& l
 
 int run_clone(Context& context) {
   context.source();  // missing or malformed connection strings are told before anything is connected
+  require_direct_routes(context);
   if (context.options.dry_run) return print_plan(context);
   EventFile events(context);  // before anything is made: its path may be wrong
   Writer writer = begin(context);

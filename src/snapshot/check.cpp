@@ -62,8 +62,8 @@ TablePlan read_only_plan(const CheckOptions& options, CheckSide& source) {
 
 }  // namespace
 
-std::vector<Finding> run_check(const CheckOptions& options) {
-  Findings findings;
+std::vector<Finding> run_check(const CheckOptions& options, const std::vector<Finding>& known) {
+  Findings findings(known);
   CheckSide source = open_side(options.clone.source);
   check_source_server(options, source, findings);
   TablePlan plan = read_only_plan(options, source);

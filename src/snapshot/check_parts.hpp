@@ -22,6 +22,7 @@ struct CheckSide {
 
 class Findings {
  public:
+  explicit Findings(std::vector<Finding> known = {}) : all_(std::move(known)) {}
   void blocker(std::string id, std::string object, std::string message, std::string remedy);
   void warning(std::string id, std::string object, std::string message, std::string remedy);
   void note(std::string id, std::string object, std::string message);

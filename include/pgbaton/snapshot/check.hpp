@@ -28,8 +28,12 @@ struct CheckOptions {
   bool resume = false;  // the replica exists: its own objects and tables are no findings
 };
 
-// Blockers first, then warnings, then notes. Throws when a side cannot be reached at all.
-std::vector<Finding> run_check(const CheckOptions& options);
+// Whether both connection strings lead to one server each, and to itself: asked before any other question. With a
+// blocker among the findings no further connection need work.
+std::vector<Finding> check_routes(const CheckOptions& options);
+
+// Blockers first, then warnings, then notes. `known` are findings made before. Throws when a side cannot be reached.
+std::vector<Finding> run_check(const CheckOptions& options, const std::vector<Finding>& known = {});
 
 bool has_blocker(const std::vector<Finding>& findings);
 // Throws Error(preflight) that lists the blockers, if there are any.
