@@ -77,8 +77,15 @@ const apply::TargetTable* Assembler::table_for(wire::Oid oid) {
   return table.get();
 }
 
-void Assembler::require_width(const apply::TargetTable& table, wire::Tuple row) const {
-  if (row.size() == table.columns.size()) return;
+wire::Tuple Assembler::row_for(const apply::TargetTable& table, wire::Tuple row) {
+  if (row.size() == table.columns.size()) return row;
+  const auto guard_at = relations_.guard_at(table.source_oid);
+  if (guard_at && row.size() == table.columns.size() + 1) {
+    const auto kept = chunk_.arena.array<wire::Value>(table.columns.size());
+    const auto rest = std::copy_n(row.begin(), *guard_at, kept.begin());
+    std::copy(row.begin() + static_cast<std::ptrdiff_t>(*guard_at) + 1, row.end(), rest);
+    return kept;
+  }
   throw protocol_error("a row has " + std::to_string(row.size()) + " columns, its relation " +
                        std::to_string(table.columns.size()))
       .table(table.quoted)
@@ -88,13 +95,13 @@ void Assembler::require_width(const apply::TargetTable& table, wire::Tuple row) 
 void Assembler::on(const wire::Insert& message) {
   const auto* table = table_for(message.relation_oid);
   if (table == nullptr) return;
-  require_width(*table, message.new_row);
-  for (const auto& value : message.new_row) {
+  const auto new_row = row_for(*table, message.new_row);
+  for (const auto& value : new_row) {
     if (value.kind == wire::ValueKind::unchanged) {
       throw protocol_error("an inserted row has an unchanged TOAST value").table(table->quoted).lsn(commit_lsn_);
     }
   }
-  chunk_.changes.push_back({apply::Operation::insert, table, commit_lsn_, message.new_row, {}, {}, false});
+  chunk_.changes.push_back({apply::Operation::insert, table, commit_lsn_, new_row, {}, {}, false});
 }
 
 // What the new row leaves out and the old one knows: every column under REPLICA IDENTITY FULL, key columns under a key.
@@ -120,10 +127,10 @@ wire::Tuple Assembler::fill_unchanged(const apply::TargetTable& table, wire::Tup
 void Assembler::on(const wire::Update& message) {
   const auto* table = table_for(message.relation_oid);
   if (table == nullptr) return;
-  require_width(*table, message.new_row);
-  if (message.old_kind != wire::OldRow::none) require_width(*table, message.old_row);
+  const auto new_row = row_for(*table, message.new_row);
+  const auto old_row = message.old_kind == wire::OldRow::none ? wire::Tuple{} : row_for(*table, message.old_row);
   apply::Change change{apply::Operation::update, table, commit_lsn_, {}, {}, {}, false};
-  change.new_row = fill_unchanged(*table, message.new_row, message.old_row, message.old_kind);
+  change.new_row = fill_unchanged(*table, new_row, old_row, message.old_kind);
   if (table->key.empty()) {
     if (message.old_kind != wire::OldRow::full) {
       throw Error(ErrorKind::rejected,
@@ -133,13 +140,13 @@ void Assembler::on(const wire::Update& message) {
           .lsn(commit_lsn_)
           .hint("Give the table a primary key or REPLICA IDENTITY FULL on the source, then `pgbaton clone --restart`.");
     }
-    change.old_row = message.old_row;
+    change.old_row = old_row;
   } else if (message.old_kind != wire::OldRow::none) {
     // Spelling decides, not equality: 'A' → 'a' of a citext key must still rewrite the row.
     const bool changed = std::any_of(table->key.begin(), table->key.end(), [&](std::size_t i) {
-      return message.old_row[i].kind != change.new_row[i].kind || message.old_row[i].data != change.new_row[i].data;
+      return old_row[i].kind != change.new_row[i].kind || old_row[i].data != change.new_row[i].data;
     });
-    if (changed) change.old_row = message.old_row;
+    if (changed) change.old_row = old_row;
   }
   chunk_.changes.push_back(change);
 }
@@ -147,7 +154,7 @@ void Assembler::on(const wire::Update& message) {
 void Assembler::on(const wire::Delete& message) {
   const auto* table = table_for(message.relation_oid);
   if (table == nullptr) return;
-  require_width(*table, message.old_row);
+  const auto old_row = row_for(*table, message.old_row);
   if (table->key.empty() && message.old_kind != wire::OldRow::full) {
     throw Error(ErrorKind::rejected,
                 "a delete in a table without key carries no full old row: its replica identity was lost")
@@ -156,7 +163,7 @@ void Assembler::on(const wire::Delete& message) {
         .lsn(commit_lsn_)
         .hint("Give the table a primary key or REPLICA IDENTITY FULL on the source, then `pgbaton clone --restart`.");
   }
-  chunk_.changes.push_back({apply::Operation::remove, table, commit_lsn_, {}, message.old_row, {}, false});
+  chunk_.changes.push_back({apply::Operation::remove, table, commit_lsn_, {}, old_row, {}, false});
 }
 
 void Assembler::on(const wire::Truncate& message) {

@@ -48,7 +48,8 @@ class Assembler {
   void on(const wire::StreamAbort&) {}     // a server of major 18 may send it on a protocol 1 session (SEMANTICS 12)
 
   const apply::TargetTable* table_for(wire::Oid oid);  // null: not wanted
-  void require_width(const apply::TargetTable& table, wire::Tuple row) const;
+  // The row as `table` has its columns, without the source's own guard.
+  wire::Tuple row_for(const apply::TargetTable& table, wire::Tuple row);
   wire::Tuple fill_unchanged(const apply::TargetTable& table, wire::Tuple new_row, wire::Tuple old_row,
                              wire::OldRow old_kind);
   void finish_at(Lsn position);

@@ -20,6 +20,10 @@ void RelationMap::on_relation(const wire::Relation& relation) {
   entry.relation.name = {std::string(relation.schema), std::string(relation.name)};
   entry.relation.replica_identity = relation.replica_identity;
   for (const auto& column : relation.columns) {
+    if (column.name == kGuardColumn) {
+      entry.relation.guard_at = static_cast<std::size_t>(&column - relation.columns.data());
+      continue;
+    }
     entry.relation.columns.push_back({column.is_key, std::string(column.name), column.type_oid, column.type_modifier});
   }
   if (auto known = states_.find(relation.oid); known != states_.end()) entry.state = &known->second;

@@ -11,6 +11,7 @@
 #include <pgbaton/wire/message.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -28,7 +29,10 @@ struct SourceRelation {
   wire::Oid oid = 0;
   QualifiedName name;
   char replica_identity = 'd';
-  std::vector<SourceColumn> columns;
+  std::vector<SourceColumn> columns;  // without a guard column
+  // Where in its rows the source has a guard column of its own: it is the target of another replica (a cascade). That
+  // column says something about the other source's history and is never carried on.
+  std::optional<std::size_t> guard_at;
 };
 
 class RelationMap {
@@ -43,6 +47,8 @@ class RelationMap {
   // commit_lsn >= its boundary (G1). Throws Error(rejected) for a table the replica does not know, Error(failed, bug)
   // for an OID that no Relation message announced.
   bool wants(wire::Oid oid, Lsn commit_lsn) const;
+  // Where a row of this relation holds the source's own guard, which is to be left out.
+  std::optional<std::size_t> guard_at(wire::Oid oid) const { return find(oid).relation.guard_at; }
   // The table in its present shape; throws Error(rejected) with the difference column by column when it does not fit.
   std::shared_ptr<const apply::TargetTable> resolve(wire::Oid oid, Lsn commit_lsn);
 
