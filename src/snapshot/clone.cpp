@@ -14,10 +14,9 @@
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/copy/finalize.hpp>
+#include <pgbaton/snapshot/recheck.hpp>
 
 #include <fmt/format.h>
-
-#include <set>
 
 #include "build.hpp"
 #include "failure.hpp"
@@ -103,6 +102,7 @@ void resume(Build& build) {
 void copied_already(Build& build) {
   build.replica.epoch = build.lease.begin_term();
   require_same_options(build.replica, build.options, build.source_server);
+  report_changes(*build.source, build.replica, build.store.load_tables(build.replica));
 }
 
 // Once per generation, when every table stands: foreign keys, triggers, views, sequences.
@@ -114,15 +114,6 @@ void complete(Build& build) {
   PGBATON_FAILPOINT("before_streaming");
   build.store.store_phase(build.replica, Phase::streaming);
   build.store.add_event(build.replica.name, "copied", "");
-}
-
-// Tables that came after the plan was made are on nobody's list: not copied, not streamed.
-void report_newcomers(const Build& build) {
-  std::set<catalog::Oid> known;
-  for (const auto& job : build.jobs) known.insert(job.state.source_oid);
-  for (const auto& table : catalog::apply_filter(catalog::load_tables(*build.source), build.options.filter))
-    if (!known.contains(table.oid))
-      log::warning("{} was created on the source meanwhile and is not part of this replica", table.name.quoted());
 }
 
 void summarize(Build& build) {
@@ -164,7 +155,7 @@ CloneSummary run_clone(const CloneOptions& options, state::Lease& lease, copy::C
     }
     copy_everything(build);
     complete(build);
-    report_newcomers(build);
+    report_changes(*build.source, build.replica, build.store.load_tables(build.replica));
     summarize(build);
     return build.summary;
   } catch (const Error& error) {
