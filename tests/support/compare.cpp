@@ -193,7 +193,8 @@ select 'schema ' || nspname from pg_namespace where nspname = 'pgbaton' or nspna
 union all select 'column ' || attrelid::regclass || '.' || attname from pg_attribute
            where attname = '_pgbaton_lsn' and not attisdropped
              and attrelid in (select oid from pg_class where relkind in ('r', 'p'))
-union all select 'session ' || application_name from pg_stat_activity where application_name like 'pgbaton%')");
+union all select 'session ' || application_name from pg_stat_activity
+           where application_name like 'pgbaton%' and datname = current_database())");
 }
 
 }  // namespace pgbaton::testing

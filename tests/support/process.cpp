@@ -198,6 +198,12 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
+std::string read_test_data(const std::string& name) {
+  const auto text = read_file(std::string(PGBATON_TEST_DATA) + "/" + name);
+  if (text.empty()) throw std::runtime_error("no test data " + name);
+  return text;
+}
+
 std::string shared_directory() {
   // Not the build folder: user postgres often may not enter the home of the user who builds.
   const char* base = std::getenv("PGBATON_TEST_DIR");

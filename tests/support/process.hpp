@@ -45,6 +45,8 @@ class Process {
 // Runs to the end; throws std::runtime_error with the output when the exit code is not 0.
 void run_checked(ProcessOptions options, Milliseconds timeout = Milliseconds(60'000));
 std::string read_file(const std::string& path);
+// A file of tests/data; throws when there is none.
+std::string read_test_data(const std::string& name);
 // A folder of this process under /tmp, removed at exit; those left by processes that are gone are swept. Owned by the
 // user that servers run as, and writable for us.
 std::string make_run_directory(const std::string& stem);
