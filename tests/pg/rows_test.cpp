@@ -5,7 +5,6 @@
 namespace pgbaton::testing {
 namespace {
 
-using ::testing::IsEmpty;
 
 enum class Arrival { live, backlog };
 void PrintTo(Arrival arrival, std::ostream* out) {

@@ -4,8 +4,6 @@
 namespace pgbaton::testing {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Lt;
 
