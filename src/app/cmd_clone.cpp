@@ -12,6 +12,7 @@
 #include "events.hpp"
 #include "progress.hpp"
 #include "render.hpp"
+#include "source_watch.hpp"
 #include "writer.hpp"
 
 namespace pgbaton::app {
@@ -25,17 +26,20 @@ snapshot::CheckOptions check_options(const Context& context, bool resume) {
   return options;
 }
 
+void enforce(const std::vector<snapshot::Finding>& findings) {
+  snapshot::require_no_blocker(findings);
+  for (const auto& finding : findings)
+    if (finding.severity == snapshot::Severity::warning) log::warning("{}: {}", finding.object, finding.message);
+}
+
 // Before any other connection: behind a pooler even the lease would mean nothing.
 void require_direct_routes(const Context& context) {
-  snapshot::require_no_blocker(snapshot::check_routes(check_options(context, false)));
+  enforce(snapshot::check_routes(check_options(context, false)));
 }
 
 void preflight(const Context& context, const std::optional<state::Replica>& replica) {
   if (replica && replica->phase >= state::Phase::indexing) return;  // nothing will be created on the source any more
-  auto findings = snapshot::run_check(check_options(context, replica.has_value()));
-  snapshot::require_no_blocker(findings);
-  for (const auto& finding : findings)
-    if (finding.severity == snapshot::Severity::warning) log::warning("{}: {}", finding.object, finding.message);
+  enforce(snapshot::run_check(check_options(context, replica.has_value())));
 }
 
 int print_plan(Context& context) {
@@ -84,6 +88,7 @@ RunResult hand_over(const Context& context, state::Store& store, state::Lease& l
   RunResult result{"clone", context.names.name, "copied", copy(context, lease), std::nullopt};
   const Options& options = context.options;
   if (!options.follow && options.until.empty()) {
+    SourceWatch(context, require_replica(context, store));  // a stream would look by itself
     log::info("copied; slot {} keeps the changes until `pgbaton follow` applies them", context.names.base);
     return result;
   }

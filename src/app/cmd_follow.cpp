@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
-#include <pgbaton/base/log.hpp>
-#include <pgbaton/snapshot/recheck.hpp>
 
 #include "command.hpp"
 #include "events.hpp"
@@ -25,21 +23,9 @@ void require_copied_replica(const Context& context) {
   require_copied(require_replica(context, store));
 }
 
-// Advice only: a source that is away for the moment is the stream's to wait for.
-void report_source_changes(const Context& context, state::Store& store, const state::Replica& replica) {
-  try {
-    auto source = pg::open_control(context.source(), "recheck");
-    snapshot::report_changes(*source, replica, store.load_tables(replica));
-  } catch (const Error& error) {
-    if (error.side() != Side::source) throw;
-    log::debug("looking for changes on the source: {}", error.message());
-  }
-}
-
 RunResult follow(const Context& context, state::Store& store, state::Lease& lease) {
   lease.begin_term();
   state::Replica replica = require_replica(context, store);
-  report_source_changes(context, store, replica);
   stream::Until until = wanted_end(context);
   bool bounded = !std::holds_alternative<stream::OpenEnded>(until);
   StreamRun run = run_stream(context, lease, replica, until, std::holds_alternative<stream::UntilApplied>(until));

@@ -6,6 +6,7 @@
 
 #include "progress.hpp"
 #include "render.hpp"
+#include "source_watch.hpp"
 
 namespace pgbaton::app {
 
@@ -83,6 +84,8 @@ StreamRun run_stream(const Context& context, state::Lease& lease, const state::R
   stream::Stream stream(context.stream_options(bounded), replica, lease);
   StreamRun run;
   {
+    SourceWatch watch(context, replica);
+    if (!bounded) watch.start();
     ProgressDisplay display(context.shows_progress(), stream_line(stream));
     run.ended = stream.run(until, context.stop);
   }

@@ -14,7 +14,6 @@
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/copy/finalize.hpp>
-#include <pgbaton/snapshot/recheck.hpp>
 
 #include <fmt/format.h>
 
@@ -102,7 +101,6 @@ void resume(Build& build) {
 void copied_already(Build& build) {
   build.replica.epoch = build.lease.begin_term();
   require_same_options(build.replica, build.options, build.source_server);
-  report_changes(*build.source, build.replica, build.store.load_tables(build.replica));
 }
 
 // Once per generation, when every table stands: foreign keys, triggers, views, sequences.
@@ -155,7 +153,6 @@ CloneSummary run_clone(const CloneOptions& options, state::Lease& lease, copy::C
     }
     copy_everything(build);
     complete(build);
-    report_changes(*build.source, build.replica, build.store.load_tables(build.replica));
     summarize(build);
     return build.summary;
   } catch (const Error& error) {

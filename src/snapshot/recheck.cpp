@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/catalog/table.hpp>
@@ -24,35 +25,33 @@ std::vector<catalog::Table> chosen_tables(pg::Control& source, const state::Repl
   }
 }
 
-void report_newcomer(const catalog::Table& table) {
-  log::warning(
-      "{} was created on the source after the copy was planned and is not part of this replica: its rows are "
-      "not on the target; `pgbaton clone --restart` takes it in",
-      table.name.quoted());
-}
-
-void report_lost_identity(const catalog::Table& table) {
-  log::warning(
-      "{} has no usable identity any more ({}): its updates and deletes are published, so they fail on the "
-      "source or cannot be carried; ALTER TABLE {} REPLICA IDENTITY FULL, or give it a primary key",
-      table.name.quoted(), table.identity_reason, table.name.quoted());
-}
-
 bool publishes_changes(const state::TableState& state) {
   return !state.inserts_only && state.phase != state::TablePhase::skipped;
 }
 
 }  // namespace
 
-void report_changes(pg::Control& source, const state::Replica& replica, const std::vector<state::TableState>& tables) {
+void ChangeReport::warn_once(const catalog::Table& table, const std::string& message) {
+  if (told_.insert(table.name.quoted()).second) log::warning("{} {}", table.name.quoted(), message);
+}
+
+void ChangeReport::look(pg::Control& source, const state::Replica& replica,
+                        const std::vector<state::TableState>& tables) {
   std::map<catalog::Oid, const state::TableState*> known;
   for (const auto& state : tables) known[state.source_oid] = &state;
   for (const auto& table : chosen_tables(source, replica)) {
     const auto found = known.find(table.oid);
     if (found == known.end()) {
-      report_newcomer(table);
+      warn_once(
+          table,
+          "was created on the source after the copy was planned and is not part of this replica: its rows are not "
+          "on the target; `pgbaton clone --restart` takes it in");
     } else if (publishes_changes(*found->second) && table.identity == catalog::Identity::unusable) {
-      report_lost_identity(table);
+      warn_once(table,
+                fmt::format("has no usable identity any more ({}): its updates and deletes are published, so they "
+                            "fail on the source or cannot be carried; ALTER TABLE {} REPLICA IDENTITY FULL, or "
+                            "give it a primary key",
+                            table.identity_reason, table.name.quoted()));
     }
   }
 }

@@ -42,6 +42,25 @@ TEST_F(IdentityTest, S58_DeferrablePrimaryKey) {
   expect_equal_after_drain();
 }
 
+// No row of such a leaf is ever sent, so only a look at the catalogs can tell, also when nobody starts the follower
+// anew.
+TEST_F(IdentityTest, S58_LeafAttachedAndIdentityLostWhileFollowing) {
+  source().exec(
+      "create table root (id int, part int) partition by list (part); create table leaf_1 partition of root for values "
+      "in (1);"
+      "create table t (id int primary key, v text); insert into t values (1, 'v')");
+  create_marker();
+  clone_until_caught_up();
+  auto follower = start("follow");
+  ASSERT_TRUE(marker_arrives()) << follower.err();
+  source().exec("create table leaf_2 partition of root for values in (2); alter table t drop constraint t_pkey");
+  EXPECT_TRUE(follower.wait_for_stderr("leaf_2.*not part of this replica", Milliseconds(25'000))) << follower.err();
+  EXPECT_TRUE(follower.wait_for_stderr("\"t\" has no usable identity", Milliseconds(5'000))) << follower.err();
+  source().exec("alter table t replica identity full; update t set v = 'w'");
+  EXPECT_TRUE(marker_arrives()) << follower.err();
+  stop_follower(follower);
+}
+
 class Identity18Test : public IdentityTest {
  protected:
   static constexpr const char* kTables =
