@@ -14,41 +14,40 @@ namespace {
 using testing::Cluster;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 class CatalogTest : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
     if (!Cluster::available(GetParam())) GTEST_SKIP() << "run scripts/postgres " << GetParam();
-    cluster_.emplace(testing::ClusterOptions{.major = GetParam()});
-    control_ = connect();
+    server.emplace(testing::ClusterOptions{.major = GetParam()});
+    control = connect();
   }
   std::unique_ptr<pg::Control> connect(const std::string& user = "postgres") {
-    return pg::open_control({Side::source, cluster_->conninfo("postgres", user), "test"}, "catalog");
+    return pg::open_control({Side::source, server->conninfo("postgres", user), "test"}, "catalog");
   }
-  void exec(const std::string& sql) { cluster_->exec(sql); }
+  void exec(const std::string& sql) { server->exec(sql); }
   Table load(const std::string& name, const std::string& schema = "public") {
-    auto table = load_table(*control_, {schema, name});
+    auto table = load_table(*control, {schema, name});
     EXPECT_TRUE(table) << name;
     return table.value_or(Table{});
   }
   bool since(int major) const { return GetParam() >= major; }
 
-  std::optional<Cluster> cluster_;
-  std::unique_ptr<pg::Control> control_;
+  std::optional<Cluster> server;
+  std::unique_ptr<pg::Control> control;
 };
 
 TEST_P(CatalogTest, ServerSaysWhatItIs) {
-  const auto server = load_server(*control_);
-  EXPECT_EQ(server.major(), GetParam());
-  EXPECT_GT(server.system_identifier, 1u);
-  EXPECT_EQ(server.timeline, 1u);
-  EXPECT_EQ(server.database, "postgres");
-  EXPECT_EQ(server.wal_level, "logical");
-  EXPECT_TRUE(server.superuser && server.may_replicate && server.may_create_in_database && !server.in_recovery);
-  EXPECT_EQ(server.used_slots, 0);
-  EXPECT_TRUE(may_set_replica_role(*control_));
-  EXPECT_GT(current_flush_lsn(*control_), Lsn{});
+  const auto found = load_server(*control);
+  EXPECT_EQ(found.major(), GetParam());
+  EXPECT_GT(found.system_identifier, 1u);
+  EXPECT_EQ(found.timeline, 1u);
+  EXPECT_EQ(found.database, "postgres");
+  EXPECT_EQ(found.wal_level, "logical");
+  EXPECT_TRUE(found.superuser && found.may_replicate && found.may_create_in_database && !found.in_recovery);
+  EXPECT_EQ(found.used_slots, 0);
+  EXPECT_TRUE(may_set_replica_role(*control));
+  EXPECT_GT(current_flush_lsn(*control), Lsn{});
 
   exec("create role plain login; revoke all on function pg_control_system() from public");
   const auto limited = connect("plain");
@@ -159,7 +158,7 @@ TEST_P(CatalogTest, IdentityIsWhatTheServerWouldUse) {
     EXPECT_THAT(table.identity_reason, HasSubstr(one.reason)) << name;
     EXPECT_EQ(table.identity_reason.empty(), table.identity != Identity::unusable) << name;
     // The index is read from pg_index; it must be the one the server itself would name.
-    const auto index = cluster_->scalar("select pg_get_replica_identity_index('" + name + "')::text");
+    const auto index = server->scalar("select pg_get_replica_identity_index('" + name + "')::text");
     const bool generated_in_index = name == "gen";
     EXPECT_EQ(!index.empty() && !generated_in_index && table.replica_identity != 'f', table.identity == Identity::index)
         << name << " has " << index;
@@ -208,9 +207,10 @@ create view v as select 1; create materialized view m as select 1; create table 
 create table child () inherits (parent); create table row_user (t plain[]); create type ty as (a int);
 create table typed of ty; create table ext_like (a int); create extension if not exists plpgsql;
 alter extension plpgsql add table ext_like)");
-  cluster_->session().exec("create temp table temporary_ (a int)");
+  server->session().exec("create temp table temporary_ (a int)");
   std::vector<std::string> names;
-  const auto tables = load_tables(*control_);
+  const auto tables = load_tables(*control);
+  names.reserve(tables.size());
   for (const auto& t : tables) names.push_back(t.name.name);
   EXPECT_THAT(names, ElementsAre("child", "parent", "plain", "row_user", "typed", "un"));
   EXPECT_TRUE(load("parent").has_children);
@@ -218,8 +218,8 @@ alter extension plpgsql add table ext_like)");
   EXPECT_EQ(load("un").persistence, 'u');
   EXPECT_TRUE(load("plain").row_type_in_use && load("typed").row_type_in_use);
   EXPECT_FALSE(load("row_user").row_type_in_use || load("un").row_type_in_use);
-  EXPECT_FALSE(load_table(*control_, {"public", "missing"}));
-  EXPECT_FALSE(load_table(*control_, {"pgbaton", "state"}));
+  EXPECT_FALSE(load_table(*control, {"public", "missing"}));
+  EXPECT_FALSE(load_table(*control, {"pgbaton", "state"}));
 }
 
 TEST_P(CatalogTest, SizesAreMeasuredAndNeverWaitForALock) {
@@ -232,11 +232,11 @@ TEST_P(CatalogTest, SizesAreMeasuredAndNeverWaitForALock) {
   EXPECT_EQ(measured.estimated_rows, -1);
   exec("vacuum analyze big");
   EXPECT_EQ(load("big").estimated_rows, 5001);
-  auto locker = cluster_->session();
+  auto locker = server->session();
   locker.exec("begin; lock table big in access exclusive mode");
   const auto started = std::chrono::steady_clock::now();
   EXPECT_EQ(load("big").heap_blocks, measured.heap_blocks);
-  EXPECT_EQ(load_tables(*control_).size(), 1u);
+  EXPECT_EQ(load_tables(*control).size(), 1u);
   EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(5));
 }
 
@@ -247,8 +247,9 @@ create sequence set_back; select setval('set_back', 100, false);
 create sequence down increment -5 minvalue -100 maxvalue -1 cycle cache 50; select nextval('down');
 create schema "S q"; create table "S q".owner_ (i int generated always as identity);
 create temp sequence tmp; create schema pgbaton; create sequence pgbaton.own)");
-  const auto sequences = load_sequences(*control_);
+  const auto sequences = load_sequences(*control);
   std::vector<std::string> lines;
+  lines.reserve(sequences.size());
   for (const auto& s : sequences) {
     lines.push_back(s.name.name + " " + std::to_string(s.last_value) + (s.is_called ? " called" : "") +
                     (s.cycles ? " cycles" : "") + " by " + std::to_string(s.increment));
@@ -283,7 +284,7 @@ TEST_P(CatalogTest, ThousandsOfTablesCostFewQueries) {
       "do $$ begin for i in 1..1500 loop execute format('create table t%s (a int primary key, b text unique)', i); "
       "end loop; end $$");
   const auto started = std::chrono::steady_clock::now();
-  const auto tables = load_tables(*control_);
+  const auto tables = load_tables(*control);
   EXPECT_EQ(tables.size(), 1500u);
   EXPECT_TRUE(std::ranges::all_of(tables, [](const Table& t) { return t.identity == Identity::index; }));
   EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(10));

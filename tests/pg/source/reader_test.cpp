@@ -6,7 +6,6 @@
 namespace pgbaton::testing {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -17,22 +16,22 @@ class ReaderTest : public SourceTest {
     if (IsSkipped()) return;
     exec("create table t (id bigint generated always as identity primary key, pad text)");
     publish({"t"});
-    start_lsn_ = take("pgbaton").consistent_point();
+    start_lsn = take("pgbaton").consistent_point();
   }
   Lsn confirmed() { return source::load_slot(control(), "pgbaton")->confirmed_flush_lsn; }
   bool wait_confirmed(Lsn lsn) {
     return cluster().wait_until("select confirmed_flush_lsn >= '" + to_string(lsn) + "' from pg_replication_slots", "t",
                                 Milliseconds(5000));
   }
-  Lsn start_lsn_;
+  Lsn start_lsn;
 };
 
 TEST_P(ReaderTest, ConfirmedTransactionsAreNotSentAgainAndOthersAre) {
   for (int i = 0; i < 5; ++i) exec("insert into t (pad) select 'x' from generate_series(1, 100)");
   Lsn end_lsn;
   {
-    const auto reader = read("pgbaton", start_lsn_);
-    EXPECT_EQ(reader->confirmed_lsn(), start_lsn_);
+    const auto reader = read("pgbaton", start_lsn);
+    EXPECT_EQ(reader->confirmed_lsn(), start_lsn);
     const auto streamed = read_until(*reader, source::emit_barrier(control()));
     EXPECT_TRUE(streamed.in_order);
     EXPECT_EQ(streamed.ids().size(), 500u);
@@ -41,12 +40,12 @@ TEST_P(ReaderTest, ConfirmedTransactionsAreNotSentAgainAndOthersAre) {
   }
   // Nothing was confirmed: all of it comes again, from the slot that the end of the reader has freed.
   EXPECT_FALSE(source::load_slot(control(), "pgbaton")->active);
-  EXPECT_EQ(confirmed(), start_lsn_);
+  EXPECT_EQ(confirmed(), start_lsn);
   {
-    const auto reader = read("pgbaton", start_lsn_);
+    const auto reader = read("pgbaton", start_lsn);
     EXPECT_EQ(read_until(*reader, end_lsn).ids().size(), 500u);
     reader->confirm(end_lsn);
-    reader->confirm(start_lsn_);
+    reader->confirm(start_lsn);
   }
   EXPECT_EQ(confirmed(), end_lsn) << "what is confirmed is told before the end, and never taken back";
   exec("insert into t (pad) values ('new')");
@@ -55,7 +54,7 @@ TEST_P(ReaderTest, ConfirmedTransactionsAreNotSentAgainAndOthersAre) {
 }
 
 TEST_P(ReaderTest, ConfirmIsToldAtOnceWhenIdle) {
-  const auto reader = read("pgbaton", start_lsn_);
+  const auto reader = read("pgbaton", start_lsn);
   exec("insert into t (pad) values ('x')");
   const Lsn end_lsn = read_until(*reader, source::emit_barrier(control())).last_end_lsn;
   std::atomic<bool> told{false};
@@ -73,7 +72,7 @@ TEST_P(ReaderTest, ConfirmIsToldAtOnceWhenIdle) {
 
 // S60, and a slot that keeps no WAL though nobody writes to its tables.
 TEST_P(ReaderTest, S60_IdleSourceReportsItsFlushPosition) {
-  const auto reader = read("pgbaton", start_lsn_);
+  const auto reader = read("pgbaton", start_lsn);
   for (int i = 0; i < 3; ++i) {
     exec("select pg_switch_wal()");
     const auto started = Clock::now();
@@ -89,7 +88,7 @@ TEST_P(ReaderTest, S60_IdleSourceReportsItsFlushPosition) {
 }
 
 TEST_P(ReaderTest, QuietStreamIsReadAtOnce) {
-  const auto reader = read("pgbaton", start_lsn_);
+  const auto reader = read("pgbaton", start_lsn);
   auto writer = cluster().session();
   read_until(*reader, source::emit_barrier(control()));
   std::vector<double> milliseconds;
@@ -111,7 +110,7 @@ TEST_P(ReaderTest, QuietStreamIsReadAtOnce) {
 }
 
 TEST_P(ReaderTest, StopWakesAWaitingReader) {
-  const auto reader = read("pgbaton", start_lsn_);
+  const auto reader = read("pgbaton", start_lsn);
   std::jthread later([&] {
     std::this_thread::sleep_for(Milliseconds(200));
     reader->stop();
@@ -125,7 +124,7 @@ TEST_P(ReaderTest, StopWakesAWaitingReader) {
 
 TEST_P(ReaderTest, StopComesBeforeWhatIsStillToBeRead) {
   exec("insert into t (pad) select repeat('x', 100) from generate_series(1, 20000)");
-  const auto reader = read("pgbaton", start_lsn_);
+  const auto reader = read("pgbaton", start_lsn);
   for (int frames = 0; frames < 1000;) {
     frames += std::holds_alternative<source::Frame>(reader->next(Deadline::after(Milliseconds(5000))));
   }
@@ -136,7 +135,7 @@ TEST_P(ReaderTest, StopComesBeforeWhatIsStillToBeRead) {
 // A walsender that is in the middle of a large transaction does not listen to a polite end.
 TEST_P(ReaderTest, EndInTheMiddleOfALargeTransactionFreesTheSlot) {
   exec("insert into t (pad) select repeat('x', 500) from generate_series(1, 60000)");
-  auto reader = read("pgbaton", start_lsn_);
+  auto reader = read("pgbaton", start_lsn);
   while (!std::holds_alternative<source::Frame>(reader->next(Deadline::after(Milliseconds(20'000))))) {
   }
   const auto started = Clock::now();
@@ -146,11 +145,11 @@ TEST_P(ReaderTest, EndInTheMiddleOfALargeTransactionFreesTheSlot) {
 }
 
 TEST_P(ReaderTest, WhatCannotBeReadIsNamed) {
-  const auto reader = read("pgbaton", start_lsn_);
-  const auto in_use = error_of([&] { read("pgbaton", start_lsn_); });
+  const auto reader = read("pgbaton", start_lsn);
+  const auto in_use = error_of([&] { read("pgbaton", start_lsn); });
   EXPECT_EQ(in_use.sqlstate(), "55006");
   EXPECT_EQ(in_use.action(), Action::retry);
-  const auto gone = error_of([&] { read("missing", start_lsn_); });
+  const auto gone = error_of([&] { read("missing", start_lsn); });
   EXPECT_EQ(gone.kind(), ErrorKind::boundary_lost);
   EXPECT_THAT(gone.message(), HasSubstr("reading slot \"missing\""));
   EXPECT_FALSE(gone.hint().empty());
@@ -164,7 +163,7 @@ TEST_P(ReaderTest, WhatCannotBeReadIsNamed) {
 
   ASSERT_TRUE(cluster().wait_until("select active from pg_replication_slots", "f"));
   exec("drop publication pgbaton");
-  const auto unpublished = error_of([&] { read("pgbaton", start_lsn_); });
+  const auto unpublished = error_of([&] { read("pgbaton", start_lsn); });
   EXPECT_EQ(unpublished.kind(), ErrorKind::boundary_lost);
   EXPECT_THAT(unpublished.message(), HasSubstr("publication \"pgbaton\" does not exist"));
 }
@@ -177,7 +176,7 @@ TEST_P(ReaderTest, S05_PublicationMissingInTheWalIsNoGapWithoutAnError) {
   exec("insert into t (pad) values ('unpublished')");
   publish({"t"});
   exec("alter role postgres set client_min_messages = error");
-  const auto reader = read("pgbaton", start_lsn_);
+  const auto reader = read("pgbaton", start_lsn);
   const Lsn barrier_lsn = source::emit_barrier(control());
   const auto error = error_of([&] { read_until(*reader, barrier_lsn, Milliseconds(5000)); });
   EXPECT_EQ(error.kind(), ErrorKind::boundary_lost);
@@ -186,7 +185,7 @@ TEST_P(ReaderTest, S05_PublicationMissingInTheWalIsNoGapWithoutAnError) {
 }
 
 TEST_P(ReaderTest, ServerShutdownIsAReasonToRetry) {
-  const auto reader = read("pgbaton", start_lsn_);
+  const auto reader = read("pgbaton", start_lsn);
   cluster().restart(StopMode::immediate);
   const auto broken = error_of([&] {
     for (;;) reader->next(Deadline::after(Milliseconds(1000)));
@@ -204,7 +203,7 @@ class ShortTimeoutTest : public ReaderTest {
 // S18: the source is answered in time while the reader's owner reads nothing, or nothing is there to read.
 TEST_P(ShortTimeoutTest, S18_StatusIsSentInTime) {
   exec("insert into t (pad) select repeat('x', 500) from generate_series(1, 50000)");
-  const auto reader = read("pgbaton", start_lsn_);
+  const auto reader = read("pgbaton", start_lsn);
   for (int i = 0; i < 35; ++i) {
     reader->keep_alive();
     std::this_thread::sleep_for(Milliseconds(100));
@@ -240,7 +239,7 @@ TEST_P(ReaderBenchmark, WalsenderAloneAgainstPgRecvlogical) {
   rusage before{}, after{};
   getrusage(RUSAGE_SELF, &before);
   const double ours = seconds([&] {
-    const auto reader = read("pgbaton", start_lsn_);
+    const auto reader = read("pgbaton", start_lsn);
     for (Lsn lsn; lsn < end_lsn;) {
       const auto event = reader->next(Deadline::after(Milliseconds(1000)));
       if (const auto* frame = std::get_if<source::Frame>(&event)) lsn = frame->message_lsn;

@@ -21,7 +21,7 @@ class SlotTest : public SourceTest {
     SourceTest::SetUp();
   }
   std::multiset<long long> ids_in(const source::SlotSnapshot& snapshot, const std::string& table) {
-    auto worker = source::open_snapshot_worker(endpoint_, snapshot.snapshot_id(), "read");
+    auto worker = source::open_snapshot_worker(endpoint, snapshot.snapshot_id(), "read");
     const auto result = worker.exec("select id from public." + table);
     std::multiset<long long> ids;
     for (int i = 0; i < result.rows(); ++i) ids.insert(std::stoll(result.text(i, 0)));
@@ -123,7 +123,7 @@ TEST_P(SlotTest, StopEndsTheWaitAndLeavesNothing) {
   });
   const auto started = Clock::now();
   const auto error = error_of([&] {
-    source::SlotSnapshot::create(endpoint_, {.name = "pgbaton", .wait = Milliseconds(60'000)}, stop.get_token());
+    source::SlotSnapshot::create(endpoint, {.name = "pgbaton", .wait = Milliseconds(60'000)}, stop.get_token());
   });
   EXPECT_EQ(error.kind(), ErrorKind::failed);
   EXPECT_THAT(error.message(), HasSubstr("interrupted"));
@@ -183,7 +183,7 @@ TEST_P(SlotTest, SnapshotLivesAsLongAsItsHolder) {
   cluster().reload();
   std::this_thread::sleep_for(Milliseconds(200));
   EXPECT_TRUE(snapshot.alive());
-  auto worker = source::open_snapshot_worker(endpoint_, snapshot.snapshot_id(), "copy-1");
+  auto worker = source::open_snapshot_worker(endpoint, snapshot.snapshot_id(), "copy-1");
   EXPECT_EQ(worker.exec("select count(*) from public.t").text(0, 0), "1");
 
   exec("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pgbaton/test/holder'");
@@ -191,7 +191,7 @@ TEST_P(SlotTest, SnapshotLivesAsLongAsItsHolder) {
       "select count(*) from pg_stat_activity where application_name = 'pgbaton/test/holder'", "0"));
   EXPECT_FALSE(snapshot.alive());
   EXPECT_EQ(worker.exec("select count(*) from public.t").text(0, 0), "1") << "imported snapshots live on";
-  const auto error = error_of([&] { source::open_snapshot_worker(endpoint_, snapshot.snapshot_id(), "copy-1"); });
+  const auto error = error_of([&] { source::open_snapshot_worker(endpoint, snapshot.snapshot_id(), "copy-1"); });
   EXPECT_EQ(error.action(), Action::retry);
   EXPECT_THAT(error.message(), HasSubstr("snapshot gone"));
 }
@@ -206,7 +206,7 @@ TEST_P(SlotTest, S06_TimeoutsOfTheRoleDoNotReachUs) {
       "alter role rep set default_transaction_isolation = 'serializable'");
   if (since(14)) exec("alter role rep set idle_session_timeout = '200ms'");
   if (since(17)) exec("alter role rep set transaction_timeout = '200ms'");
-  endpoint_.conninfo = cluster().conninfo("postgres", "rep");
+  endpoint.conninfo = cluster().conninfo("postgres", "rep");
   auto writer = cluster().session();
   writer.exec("begin; insert into t values (2)");
   std::jthread later([&] {

@@ -23,17 +23,17 @@ class SourceTest : public ::testing::TestWithParam<int> {
   }
   void SetUp() override {
     if (!Cluster::available(GetParam())) GTEST_SKIP() << "run scripts/postgres " << GetParam();
-    cluster_.emplace(ClusterOptions{.major = GetParam(), .settings = settings()});
-    endpoint_ = {Side::source, cluster_->conninfo(), "test"};
-    control_ = pg::open_control(endpoint_, "control");
+    server.emplace(ClusterOptions{.major = GetParam(), .settings = settings()});
+    endpoint = {Side::source, server->conninfo(), "test"};
+    connection = pg::open_control(endpoint, "control");
   }
-  Cluster& cluster() { return *cluster_; }
-  pg::Control& control() { return *control_; }
-  void exec(const std::string& sql) { cluster_->exec(sql); }
+  Cluster& cluster() { return *server; }
+  pg::Control& control() { return *connection; }
+  void exec(const std::string& sql) { server->exec(sql); }
   bool since(int major) const { return GetParam() >= major; }
 
   source::SlotSnapshot take(const std::string& name, bool temporary = false, Milliseconds wait = Milliseconds(30'000)) {
-    return source::SlotSnapshot::create(endpoint_, {.name = name, .temporary = temporary, .wait = wait}, {});
+    return source::SlotSnapshot::create(endpoint, {.name = name, .temporary = temporary, .wait = wait}, {});
   }
   void publish(const std::vector<std::string>& tables) {
     source::PublicationPlan plan;
@@ -42,7 +42,7 @@ class SourceTest : public ::testing::TestWithParam<int> {
     source::create_publications(control(), plan);
   }
   std::unique_ptr<source::ChangeReader> read(const std::string& slot, Lsn start_lsn) {
-    return source::open_walsender(endpoint_, {.slot = slot, .publications = {"pgbaton"}, .start_lsn = start_lsn});
+    return source::open_walsender(endpoint, {.slot = slot, .publications = {"pgbaton"}, .start_lsn = start_lsn});
   }
   // Neither slot nor walsender; connections that were closed a moment ago may need another one to end.
   void expect_nothing_left() {
@@ -53,9 +53,9 @@ class SourceTest : public ::testing::TestWithParam<int> {
         << "more than the control connection of the test";
   }
 
-  std::optional<Cluster> cluster_;
-  pg::Endpoint endpoint_;
-  std::unique_ptr<pg::Control> control_;
+  std::optional<Cluster> server;
+  pg::Endpoint endpoint;
+  std::unique_ptr<pg::Control> connection;
 };
 
 // The error that `work` throws; a failure of the test when it throws none.
