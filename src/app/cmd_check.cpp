@@ -2,6 +2,10 @@
 #include <pgbaton/snapshot/check.hpp>
 #include <pgbaton/state/store.hpp>
 
+#include <unistd.h>
+
+#include <cstdlib>
+
 #include "command.hpp"
 #include "render.hpp"
 
@@ -12,6 +16,14 @@ namespace {
 bool replica_exists(const Context& context) {
   auto target = pg::open_control(context.target(), "check");
   return state::Store(*target).load_replica(context.names.name).has_value();
+}
+
+// On a terminal that knows colours, unless NO_COLOR says otherwise (no-color.org).
+bool colour_wanted() {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  if (no_color != nullptr && *no_color != '\0') return false;
+  return ::isatty(STDOUT_FILENO) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb";
 }
 
 }  // namespace
@@ -25,7 +37,7 @@ int run_check(Context& context) {
     options.resume = context.has_target() && replica_exists(context);
     findings = snapshot::run_check(options, findings);
   }
-  print(context.options.json ? findings_json(findings) : findings_text(findings));
+  print(context.options.json ? findings_json(findings) : findings_text(findings, colour_wanted()));
   return snapshot::has_blocker(findings) ? exit_code(ErrorKind::preflight) : 0;
 }
 

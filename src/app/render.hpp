@@ -19,7 +19,7 @@ namespace pgbaton::app {
 std::string status_text(const StatusReport& report);
 std::string status_json(const StatusReport& report);
 
-std::string findings_text(const std::vector<snapshot::Finding>& findings);
+std::string findings_text(const std::vector<snapshot::Finding>& findings, bool colour);
 std::string findings_json(const std::vector<snapshot::Finding>& findings);
 
 // `phase` of a replica that exists already, else "none".

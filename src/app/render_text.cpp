@@ -88,21 +88,6 @@ std::string status_text(const StatusReport& report) {
   return text + table_lines(report);
 }
 
-std::string findings_text(const std::vector<snapshot::Finding>& findings) {
-  if (findings.empty()) return "nothing found: a clone can start\n";
-  std::string text;
-  int blockers = 0;
-  for (const auto& finding : findings) {
-    bool blocker = finding.severity == snapshot::Severity::blocker;
-    blockers += blocker ? 1 : 0;
-    text += fmt::format("{:<8} {}\n         {}: {}\n", snapshot::to_string(finding.severity), finding.id,
-                        finding.object, finding.message);
-    if (!finding.remedy.empty()) text += fmt::format("         -> {}\n", finding.remedy);
-  }
-  if (blockers == 0) return text + "no blocker: a clone can start\n";
-  return text + fmt::format("{} blocker{}: a clone would be refused\n", blockers, blockers == 1 ? "" : "s");
-}
-
 std::string plan_text(const snapshot::DryRun& plan, std::string_view phase) {
   std::string text = line("replica", plan.name + (phase == "none" ? "" : fmt::format(" (exists, phase {})", phase)));
   text += line("slot", plan.slot);

@@ -43,6 +43,37 @@ std::vector<Finding> Findings::sorted() && {
   return std::move(all_);
 }
 
+std::string oid_array(const std::vector<catalog::Oid>& oids) {
+  return fmt::format("{{{}}}", fmt::join(oids, ","));
+}
+
+std::string text_array(const std::vector<std::string>& texts) {
+  std::string array = "{";
+  for (const auto& text : texts) {
+    array += array.size() > 1 ? ",\"" : "\"";
+    for (const char c : text) {
+      if (c == '"' || c == '\\') array += '\\';
+      array += c;
+    }
+    array += '"';
+  }
+  return array + "}";
+}
+
+std::vector<catalog::Oid> oids_of(const TablePlan& plan) {
+  std::vector<catalog::Oid> oids;
+  for (const auto& job : plan.jobs)
+    if (job.state.phase != state::TablePhase::skipped || job.table.kind == 'p') oids.push_back(job.table.oid);
+  return oids;
+}
+
+std::string first_few(const std::vector<std::string>& names) {
+  constexpr std::size_t kNamed = 5;
+  const auto shown = names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kNamed));
+  auto text = fmt::format("{}", fmt::join(names.begin(), shown, ", "));
+  return names.size() > kNamed ? text + fmt::format(" and {} more", names.size() - kNamed) : text;
+}
+
 namespace {
 
 CheckSide open_side(const pg::Endpoint& endpoint) {
@@ -67,11 +98,16 @@ std::vector<Finding> run_check(const CheckOptions& options, const std::vector<Fi
   CheckSide source = open_side(options.clone.source);
   check_source_server(options, source, findings);
   TablePlan plan = read_only_plan(options, source);
-  pg::control(Side::source, "checking the source's tables",
-              [&] { check_source_tables(options, source, plan, findings); });
+  pg::control(Side::source, "checking the source's tables", [&] {
+    check_source_tables(options, source, plan, findings);
+    check_source_settings(options, source, plan, findings);
+    check_estimate(options, source, plan, findings);
+  });
   if (options.with_target) {
     CheckSide target = open_side(options.clone.target);
     check_target(options, target, findings);
+    pg::control(Side::target, "reading the target's settings",
+                [&] { check_target_settings(options, target, findings); });
     check_pair(options, source, target, plan, findings);
   }
   return std::move(findings).sorted();

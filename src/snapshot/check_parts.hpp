@@ -32,13 +32,34 @@ class Findings {
   std::vector<Finding> all_;
 };
 
-// What the source's server, settings and role allow.
+// Literals for `= any($1::oid[])` and `= any($1::text[])`.
+std::string oid_array(const std::vector<catalog::Oid>& oids);
+std::string text_array(const std::vector<std::string>& texts);
+// Of the tables that are copied, and of partitioned ones.
+std::vector<catalog::Oid> oids_of(const TablePlan& plan);
+// "a, b, c, d, e and 12 more"
+std::string first_few(const std::vector<std::string>& names);
+
+// What the source's server and role allow.
 void check_source_server(const CheckOptions& options, CheckSide& source, Findings& findings);
+// Settings that end a slot, a session or a dump too early.
+void check_source_settings(const CheckOptions& options, CheckSide& source, const TablePlan& plan, Findings& findings);
+void check_target_settings(const CheckOptions& options, CheckSide& target, Findings& findings);
+// What the copy will cost, as far as the catalogs can tell.
+void check_estimate(const CheckOptions& options, CheckSide& source, const TablePlan& plan, Findings& findings);
 // Tables: identity, guard, rights, kinds of relations that are not copied.
 void check_source_tables(const CheckOptions& options, CheckSide& source, const TablePlan& plan, Findings& findings);
 void check_target(const CheckOptions& options, CheckSide& target, Findings& findings);
-// What only both together show: same database, encodings, roles, extensions, tables that exist.
+// What only both together show: same database, versions, tables that exist; calls the following.
 void check_pair(const CheckOptions& options, CheckSide& source, CheckSide& target, const TablePlan& plan,
                 Findings& findings);
+// Encodings, collations and their versions.
+void check_locale(CheckSide& source, CheckSide& target, const TablePlan& plan, Findings& findings);
+// What the schema needs that pg_dump does not bring along: roles and rights, extensions, tablespaces, collations.
+void check_needs(const CheckOptions& options, CheckSide& source, CheckSide& target, const TablePlan& plan,
+                 Findings& findings);
+// --schema none: whether the target's own tables fit.
+void check_own_tables(const CheckOptions& options, CheckSide& target, const TablePlan& plan,
+                      const std::vector<catalog::Table>& existing, Findings& findings);
 
 }  // namespace pgbaton::snapshot

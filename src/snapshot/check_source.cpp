@@ -21,23 +21,13 @@ void check_versions(const catalog::Server& server, Findings& findings) {
                      "Use a version of pgbaton that knows it.");
 }
 
-void check_wal(pg::Control& source, const catalog::Server& server, Findings& findings) {
+void check_wal(const catalog::Server& server, Findings& findings) {
   if (server.in_recovery)
     findings.blocker("source.in_recovery", "source", "the server is a standby: publications cannot be made there",
                      "Give the primary's connection string.");
   if (server.wal_level != "logical")
     findings.blocker("source.wal_level", "wal_level", "it is " + server.wal_level + ", logical decoding needs logical",
                      "ALTER SYSTEM SET wal_level = logical; then restart the source.");
-  pqxx::nontransaction tx(source);
-  auto row = tx.exec1("select current_setting('max_slot_wal_keep_size', true)");
-  std::string keep = row[0].is_null() ? "" : row[0].as<std::string>();
-  if (keep.empty() || keep == "-1")
-    findings.note("source.wal_keep", "max_slot_wal_keep_size",
-                  "no limit: the slot keeps WAL as long as it is behind; watch `pgbaton status`");
-  else
-    findings.warning("source.wal_keep", "max_slot_wal_keep_size",
-                     "a slot that falls behind by more than " + keep + " is lost and the replica must be built anew",
-                     "Make it larger than the WAL written during the copy, or -1 for the time of the clone.");
 }
 
 // A run needs one slot for the stream; going on after a crash needs a temporary one beside it for a moment.
@@ -45,20 +35,24 @@ void check_headroom(const catalog::Server& server, Findings& findings) {
   int slots = server.max_replication_slots - server.used_slots;
   int senders = server.max_wal_senders - server.used_senders;
   if (slots < 1)
-    findings.blocker("source.slots", "max_replication_slots",
-                     fmt::format("all {} are in use", server.max_replication_slots),
-                     "Raise it and restart the source, or drop slots that nobody uses.");
+    findings.blocker(
+        "source.slots", "max_replication_slots", fmt::format("all {} are in use", server.max_replication_slots),
+        fmt::format("ALTER SYSTEM SET max_replication_slots = {}; then restart the source. Or drop a slot that nobody "
+                    "uses: SELECT pg_drop_replication_slot('…');",
+                    server.max_replication_slots + 4));
   else if (slots < 2)
     findings.warning("source.slots", "max_replication_slots",
                      "only 1 is free: an interrupted clone could not take a new boundary",
-                     "Have 2 free slots until the copy is complete.");
+                     fmt::format("ALTER SYSTEM SET max_replication_slots = {}; then restart the source.",
+                                 server.max_replication_slots + 4));
   if (senders < 1)
-    findings.blocker("source.senders", "max_wal_senders", fmt::format("all {} are in use", server.max_wal_senders),
-                     "Raise it and restart the source.");
+    findings.blocker(
+        "source.senders", "max_wal_senders", fmt::format("all {} are in use", server.max_wal_senders),
+        fmt::format("ALTER SYSTEM SET max_wal_senders = {}; then restart the source.", server.max_wal_senders + 4));
   else if (senders < 2)
-    findings.warning("source.senders", "max_wal_senders",
-                     "only 1 is free: an interrupted clone could not take a new boundary",
-                     "Have 2 free until the copy is complete.");
+    findings.warning(
+        "source.senders", "max_wal_senders", "only 1 is free: an interrupted clone could not take a new boundary",
+        fmt::format("ALTER SYSTEM SET max_wal_senders = {}; then restart the source.", server.max_wal_senders + 4));
 }
 
 void check_rights(const CheckOptions& options, const catalog::Server& server, Findings& findings) {
@@ -75,16 +69,16 @@ void check_rights(const CheckOptions& options, const catalog::Server& server, Fi
 void check_names(const CheckOptions& options, pg::Control& source, Findings& findings) {
   if (options.resume) return;
   const auto& names = options.clone.names;
-  constexpr std::string_view kRemedy =
-      "It may belong to another replica: choose another --name. If it is left over, drop it.";
+  constexpr std::string_view kRemedy = "It may belong to another replica: choose another --name. If it is left over: ";
   if (source::load_slot(source, names.base))
     findings.blocker("source.slot_exists", names.base, "a slot of this name exists and the target knows nothing of it",
-                     std::string(kRemedy));
+                     fmt::format("{}SELECT pg_drop_replication_slot({});", kRemedy, quote_literal(names.base)));
   if (!options.clone.publication.empty()) return;
   for (const auto& publication : {names.base, names.publication_inserts})
     if (source::publication_exists(source, publication))
       findings.blocker("source.publication_exists", publication,
-                       "a publication of this name exists and the target knows nothing of it", std::string(kRemedy));
+                       "a publication of this name exists and the target knows nothing of it",
+                       fmt::format("{}DROP PUBLICATION {};", kRemedy, quote_identifier(publication)));
 }
 
 // Creating a slot waits for every one of these. They may end in time, so they are no blockers here.
@@ -97,7 +91,7 @@ void check_open_transactions(const CheckOptions& options, pg::Control& source, F
     findings.warning(
         prepared ? "source.prepared_transaction" : "source.long_transaction", source::describe(blocker),
         fmt::format("creating the slot waits for it, at most --slot-wait {}", format_duration(options.clone.slot_wait)),
-        prepared ? fmt::format("COMMIT PREPARED or ROLLBACK PREPARED {};", quote_literal(blocker.gid))
+        prepared ? fmt::format("COMMIT PREPARED {0}; or ROLLBACK PREPARED {0};", quote_literal(blocker.gid))
                  : fmt::format("Let it end, or SELECT pg_terminate_backend({});", blocker.pid));
   }
 }
@@ -118,7 +112,7 @@ void check_source_server(const CheckOptions& options, CheckSide& source, Finding
   pg::control(Side::source, "checking the source", [&] {
     pg::Control& connection = *source.connection;
     check_versions(source.server, findings);
-    check_wal(connection, source.server, findings);
+    check_wal(source.server, findings);
     check_headroom(source.server, findings);
     check_rights(options, source.server, findings);
     check_names(options, connection, findings);

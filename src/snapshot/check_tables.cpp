@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 
-#include <array>
+#include <algorithm>
 
 #include "check_parts.hpp"
 
@@ -9,30 +9,30 @@ namespace pgbaton::snapshot {
 
 namespace {
 
-// Of the tables that are copied, and of partitioned ones; for `= any($1::oid[])`.
-std::string oid_array(const TablePlan& plan) {
-  std::string text = "{";
-  for (const auto& job : plan.jobs)
-    if (job.state.phase != state::TablePhase::skipped || job.table.kind == 'p')
-      text += (text.size() > 1 ? "," : "") + std::to_string(job.table.oid);
-  return text + "}";
-}
-
 std::string quoted(const pqxx::field& schema, const pqxx::field& name) {
   return QualifiedName{schema.as<std::string>(), name.as<std::string>()}.quoted();
+}
+
+// Only what would really help: a table has one primary key at most, and FULL is no identity beside generated columns.
+std::string identity_remedy(const catalog::Table& table) {
+  const auto alter = "ALTER TABLE " + table.name.quoted();
+  if (table.replica_identity == 'n' && !table.unique_keys.empty()) return alter + " REPLICA IDENTITY DEFAULT;";
+  if (!table.unique_keys.empty() ||
+      std::ranges::any_of(table.columns, [](const catalog::Column& column) { return column.generated != ' '; }))
+    return alter + " REPLICA IDENTITY USING INDEX …; with a unique index on NOT NULL columns that are not generated.";
+  if (table.identity_reason.find("deferrable") != std::string::npos) return alter + " REPLICA IDENTITY FULL;";
+  return fmt::format("{0} ADD PRIMARY KEY (…); or {0} REPLICA IDENTITY FULL;", alter);
 }
 
 void check_keyless(const CheckOptions& options, const copy::CopyJob& job, Findings& findings) {
   const auto& table = job.table;
   if (table.kind == 'p' || table.persistence != 'p' || table.identity != catalog::Identity::unusable) return;
-  auto alter = fmt::format("ALTER TABLE {} REPLICA IDENTITY FULL (or USING INDEX)", table.name.quoted());
   std::string_view fate;
   switch (options.clone.keyless) {
     case Keyless::insert_only:
       fate =
           "only its INSERTs and TRUNCATEs are replicated; UPDATE and DELETE stay possible on the source and are "
-          "missing "
-          "on the target";
+          "missing on the target";
       break;
     case Keyless::full:
       fate = "the clone sets REPLICA IDENTITY FULL on it";
@@ -43,7 +43,7 @@ void check_keyless(const CheckOptions& options, const copy::CopyJob& job, Findin
   }
   findings.warning("table.no_identity", table.name.quoted(),
                    fmt::format("no usable identity ({}): {}", table.identity_reason, fate),
-                   "Add a primary key, or " + alter + ", or choose with --keyless.");
+                   identity_remedy(table) + " Or choose with --keyless insert-only|full|exclude.");
 }
 
 void check_kind(const copy::CopyJob& job, Findings& findings) {
@@ -51,17 +51,46 @@ void check_kind(const copy::CopyJob& job, Findings& findings) {
   if (table.persistence == 'u')
     findings.warning("table.unlogged", table.name.quoted(),
                      "unlogged: its changes are in no WAL, so its rows are neither copied nor streamed",
-                     "ALTER TABLE … SET LOGGED to replicate it, or --exclude-table.");
+                     fmt::format("ALTER TABLE {} SET LOGGED; or --exclude-table.", table.name.quoted()));
   if (table.has_children)
     findings.note("table.inherited", table.name.quoted(),
                   "has children by inheritance: each is copied as its own table");
-  if (job.state.phase == state::TablePhase::skipped || job.state.inserts_only) return;
-  if (job.state.guard == state::GuardKind::none && table.kind == 'r')
-    findings.note("table.guard", table.name.quoted(),
-                  table.row_type_in_use ? "no guard column: its row type is used elsewhere" : "no guard column");
 }
 
-void check_rights(pg::Control& source, const CheckOptions& options, const TablePlan& plan, Findings& findings) {
+void check_partitioned(const catalog::Table& table, const TablePlan& plan, Findings& findings) {
+  if (table.kind != 'p' || table.root_oid != 0) return;
+  const auto& published = plan.publications.tables;
+  if (std::ranges::find(published, table.name) != published.end())
+    return findings.note("table.partitioned", table.name.quoted(),
+                         "partitioned, published at its root: partitions attached later are streamed, too");
+  const auto why = table.identity == catalog::Identity::unusable ? table.identity_reason
+                                                                 : "not all of its partitions are wanted or logged";
+  findings.warning(
+      "table.partitioned", table.name.quoted(),
+      fmt::format("partitioned, its partitions are published one by one ({}): those attached later are "
+                  "not streamed",
+                  why),
+      fmt::format("ALTER TABLE {} ADD PRIMARY KEY (…); with the partition key in it.", table.name.quoted()));
+}
+
+// One line for the usual case, and one for each table that gets no column.
+void check_guards(const TablePlan& plan, Findings& findings) {
+  std::vector<std::string> columns;
+  for (const auto& job : plan.jobs) {
+    const auto name = job.table.name.quoted();
+    if (job.state.guard == state::GuardKind::column) columns.push_back(name);
+    if (const auto found = plan.unguarded.find(job.table.oid); found != plan.unguarded.end())
+      findings.note(
+          "table.guard", name,
+          fmt::format("no guard column: {}; what is applied to it relies on the progress row alone", found->second));
+  }
+  if (!columns.empty())
+    findings.note("table.guard_column", first_few(columns),
+                  fmt::format("{} tables have column {} on the target until `finish`", columns.size(), kGuardColumn));
+}
+
+void check_rights(pg::Control& source, const CheckOptions& options, const std::string& role, const TablePlan& plan,
+                  Findings& findings) {
   pqxx::nontransaction tx(source);
   auto rows = tx.exec_params(
       "select n.nspname as schema, c.relname as name, "
@@ -70,19 +99,20 @@ void check_rights(pg::Control& source, const CheckOptions& options, const TableP
       "c.relrowsecurity and (c.relforcerowsecurity or not pg_has_role(c.relowner, 'USAGE')) and "
       "not (select rolsuper or rolbypassrls from pg_roles where rolname = current_user) as filtered "
       "from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = any($1::oid[]) order by 1, 2",
-      oid_array(plan));
+      oid_array(oids_of(plan)));
   for (auto row : rows) {
     auto name = quoted(row["schema"], row["name"]);
     if (!row["may_read"].as<bool>())
       findings.blocker("table.select_right", name, "the role may not read it",
-                       fmt::format("GRANT SELECT ON {} TO the role (and USAGE on its schema).", name));
+                       fmt::format("GRANT USAGE ON SCHEMA {} TO {}; GRANT SELECT ON {} TO {};",
+                                   quote_identifier(row["schema"].as<std::string>()), role, name, role));
     else if (row["filtered"].as<bool>())
       findings.blocker("table.row_security", name, "row security would hide rows from the copy",
-                       "Use a role with BYPASSRLS.");
+                       fmt::format("ALTER ROLE {} BYPASSRLS;", role));
     if (options.clone.publication.empty() && !row["owns"].as<bool>())
       findings.blocker("table.owner", name, "only its owner can add it to a publication",
-                       fmt::format("GRANT {} TO the role, or name a publication with --publication.",
-                                   row["owner"].as<std::string>()));
+                       fmt::format("GRANT {} TO {}; or name a publication with --publication.",
+                                   quote_identifier(row["owner"].as<std::string>()), role));
   }
 }
 
@@ -99,13 +129,18 @@ void check_other_kinds(pg::Control& source, const CheckOptions& options, Finding
     else
       findings.note("table.matview", name, "materialized view: filled on the target after the copy, not streamed");
   }
+  auto temporary = tx.exec1("select count(*) from pg_class where relpersistence = 't' and relkind in ('r', 'p')");
+  if (auto count = temporary[0].as<std::int64_t>(); count > 0)
+    findings.note("source.temporary_tables", "pg_temp",
+                  fmt::format("{} temporary tables of living sessions: they are never copied", count));
   auto large_objects = tx.exec1("select count(*) from pg_largeobject_metadata")[0].as<std::int64_t>();
   if (large_objects > 0) {
     auto message = fmt::format("{} large objects: they are in no publication and are not copied", large_objects);
     // Part of a database that was chosen by name may well do without them; a whole one would lose data.
     if (options.clone.filter.empty())
       findings.blocker("source.large_objects", "pg_largeobject", message,
-                       "Move them into bytea columns or unlink them; with --include-schema or --include-table only the "
+                       "Move them into bytea columns, then SELECT lo_unlink(oid) FROM pg_largeobject_metadata; with "
+                       "--include-schema or --include-table only the "
                        "named tables are copied.");
     else
       findings.warning("source.large_objects", "pg_largeobject", message,
@@ -120,7 +155,7 @@ void check_constraints(pg::Control& source, const TablePlan& plan, Findings& fin
                                  "join pg_namespace n on n.oid = c.relnamespace "
                                  "where k.condeferrable and k.contype in ('p', 'u', 'x') and c.oid = any($1::oid[]) "
                                  "order by 1, 2, 3",
-                                 oid_array(plan)))
+                                 oid_array(oids_of(plan))))
     findings.note("table.deferrable_key", quoted(row[0], row[1]),
                   "constraint " + row[2].as<std::string>() +
                       " is deferrable: it is not enforced while changes are applied, and it identifies no rows");
@@ -129,11 +164,14 @@ void check_constraints(pg::Control& source, const TablePlan& plan, Findings& fin
                                  "join pg_namespace n on n.oid = c.relnamespace "
                                  "where t.tgenabled in ('A', 'R') and not t.tgisinternal and c.oid = any($1::oid[]) "
                                  "order by 1, 2, 3",
-                                 oid_array(plan)))
-    findings.warning("table.always_trigger", quoted(row[0], row[1]),
-                     "trigger " + row[2].as<std::string>() +
-                         " is ENABLE ALWAYS or REPLICA: it fires on the target for every applied change, too",
-                     "Make sure that this is wanted; its effects are replicated already.");
+                                 oid_array(oids_of(plan))))
+    findings.warning(
+        "table.always_trigger", quoted(row[0], row[1]),
+        "trigger " + row[2].as<std::string>() +
+            " is ENABLE ALWAYS or REPLICA: it fires on the target for every applied change, too",
+        fmt::format("Its effects are replicated already. If it shall not fire: ALTER TABLE {} DISABLE TRIGGER {}; "
+                    "on the target.",
+                    quoted(row[0], row[1]), row[2].as<std::string>()));
 }
 
 }  // namespace
@@ -146,8 +184,10 @@ void check_source_tables(const CheckOptions& options, CheckSide& source, const T
   for (const auto& job : plan.jobs) {
     check_keyless(options, job, findings);
     check_kind(job, findings);
+    check_partitioned(job.table, plan, findings);
   }
-  check_rights(connection, options, plan, findings);
+  check_guards(plan, findings);
+  check_rights(connection, options, quote_identifier(source.server.user), plan, findings);
   check_other_kinds(connection, options, findings);
   check_constraints(connection, plan, findings);
 }

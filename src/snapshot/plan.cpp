@@ -115,11 +115,16 @@ class Planner {
     }
   }
 
-  state::GuardKind guard_of(const Table& table) const {
-    bool column = options_.guard == state::GuardKind::column && table.kind == 'r' && guard_possible(table) &&
-                  has_key(table) && !inheritance_.contains(table.oid) && !table.has_children;
-    if (column && by_oid_.contains(table.root_oid)) column = guarded_roots_.contains(table.root_oid);
-    return column ? state::GuardKind::column : state::GuardKind::none;
+  // Why a table gets no guard column; "" when it gets one.
+  std::string unguarded_reason(const Table& table) const {
+    if (options_.guard != state::GuardKind::column) return "--guard none";
+    if (!has_key(table)) return "it has no key";
+    if (table.row_type_in_use) return "its row type is a column elsewhere, or it is a typed table";
+    if (!guard_possible(table)) return "it has too many columns, dropped ones included";
+    if (inheritance_.contains(table.oid) || table.has_children) return "it is a member of plain inheritance";
+    if (by_oid_.contains(table.root_oid) && !guarded_roots_.contains(table.root_oid))
+      return "another partition of the same table cannot have one";
+    return "";
   }
 
   void add(const Table& table, TablePlan& plan) {
@@ -127,9 +132,11 @@ class Planner {
     job.state.source_oid = table.oid;
     job.state.name = table.name;
     job.state.bytes_total = static_cast<std::int64_t>(table.bytes);
-    job.state.guard = guard_of(table);
     job.state.note = skip_reason(table);
     if (job.state.note.empty()) {
+      const auto reason = unguarded_reason(table);
+      job.state.guard = reason.empty() ? state::GuardKind::column : state::GuardKind::none;
+      if (!reason.empty()) plan.unguarded[table.oid] = reason;
       publish(table, job, plan.publications);
     } else {
       job.state.phase = state::TablePhase::skipped;

@@ -3,6 +3,8 @@
 #include <pgbaton/snapshot/clone.hpp>
 #include <pgbaton/source/publication.hpp>
 
+#include <map>
+#include <string>
 #include <vector>
 
 namespace pgbaton::snapshot {
@@ -12,7 +14,8 @@ struct TablePlan {
   // tables (their rows are in the leaves), unlogged ones, those of --exclude-data.
   std::vector<copy::CopyJob> jobs;
   source::PublicationPlan publications;
-  std::vector<QualifiedName> left_out;  // by the filter: not in the schema either
+  std::map<catalog::Oid, std::string> unguarded;  // copied tables that get no guard column, and why
+  std::vector<QualifiedName> left_out;            // by the filter: not in the schema either
 };
 
 // Reads the source only, except for Keyless::full, which sets REPLICA IDENTITY FULL on tables without usable identity.

@@ -1,0 +1,214 @@
+// What the schema needs that pg_dump does not bring along: roles and the right to hand objects to them, extensions and
+// their versions, tablespaces, settings of the database.
+#include <fmt/format.h>
+#include <pgbaton/base/error.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "check_parts.hpp"
+
+namespace pgbaton::snapshot {
+
+namespace {
+
+std::set<std::string> texts(pg::Control& connection, const std::string& sql) {
+  pqxx::nontransaction tx(connection);
+  std::set<std::string> result;
+  for (auto row : tx.exec(sql)) result.insert(row[0].as<std::string>());
+  return result;
+}
+
+std::vector<std::string> missing(const std::set<std::string>& wanted, const std::set<std::string>& present) {
+  std::vector<std::string> result;
+  std::ranges::set_difference(wanted, present, std::back_inserter(result));
+  return result;
+}
+
+// Owners of what is dumped. Objects of the bootstrap superuser have no row in pg_shdepend, so the owners of relations
+// and functions are asked, too. What belongs to an extension comes with it.
+constexpr std::string_view kOwners = R"(
+select pg_get_userbyid(d.refobjid) as rolname from pg_shdepend d
+ where d.refclassid = 'pg_authid'::regclass and d.deptype = 'o'
+   and d.dbid = (select oid from pg_database where datname = current_database())
+   and d.classid not in ('pg_extension'::regclass, 'pg_publication'::regclass, 'pg_subscription'::regclass)
+   and not (d.classid = 'pg_namespace'::regclass and d.objid = 'pg_catalog'::regnamespace)
+   and not exists (select from pg_depend e where e.classid = d.classid and e.objid = d.objid and e.deptype = 'e')
+   and not (d.classid = 'pg_namespace'::regclass
+            and d.objid in (select oid from pg_namespace where nspname in ('public', 'pgbaton') or nspname like 'pg\_%'))
+union
+select pg_get_userbyid(c.relowner) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+ where n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast', 'pgbaton')
+   and c.relkind in ('r', 'p', 'v', 'm', 'S', 'f') and c.relpersistence <> 't'
+   and not exists (select from pg_depend e
+                    where e.classid = 'pg_class'::regclass and e.objid = c.oid and e.deptype = 'e')
+union
+select pg_get_userbyid(p.proowner) from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+ where n.nspname not in ('pg_catalog', 'information_schema', 'pgbaton')
+   and not exists (select from pg_depend e
+                    where e.classid = 'pg_proc'::regclass and e.objid = p.oid and e.deptype = 'e'))";
+
+// Of grants and policies.
+constexpr std::string_view kGrantees = R"(
+select r.rolname from pg_shdepend d join pg_roles r on r.oid = d.refobjid
+ where d.refclassid = 'pg_authid'::regclass and d.deptype <> 'o'
+   and d.dbid = (select oid from pg_database where datname = current_database())
+   and not exists (select from pg_depend e where e.classid = d.classid and e.objid = d.objid and e.deptype = 'e'))";
+
+// Without owners the grantees still count, and without privileges the owners: both off makes roles irrelevant.
+void check_roles(const CheckOptions& options, CheckSide& source, CheckSide& target, Findings& findings) {
+  const auto& schema = options.clone.schema_options;
+  if (!schema.owners && !schema.privileges) return;
+  const auto owners = texts(*source.connection, std::string(kOwners));
+  auto used = owners;
+  used.merge(texts(*source.connection, std::string(kGrantees)));
+  for (const auto& role : missing(used, texts(*target.connection, "select rolname from pg_roles")))
+    findings.blocker(
+        "target.role_missing", quote_identifier(role),
+        "the role owns objects or has rights on the source and does not exist on the target",
+        fmt::format("CREATE ROLE {}; on the target, or use --no-owner --no-privileges.", quote_identifier(role)));
+  if (!schema.owners || target.server.superuser) return;
+  pqxx::nontransaction tx(*target.connection);
+  auto rows = tx.exec_params(
+      fmt::format(
+          "select rolname from pg_roles where rolname = any($1::text[]) and not pg_has_role(oid, '{}') order by 1",
+          target.server.major() >= 16 ? "SET" : "MEMBER"),
+      text_array({owners.begin(), owners.end()}));
+  for (auto row : rows) {
+    const auto role = quote_identifier(row[0].as<std::string>());
+    findings.blocker(
+        "target.role_membership", role,
+        fmt::format("it owns objects on the source, and {} may not give it objects on the target",
+                    quote_identifier(target.server.user)),
+        fmt::format("GRANT {} TO {}; on the target, or use --no-owner.", role, quote_identifier(target.server.user)));
+  }
+}
+
+struct Available {
+  std::string default_version, installed_version;
+  bool needs_superuser = false;
+  std::set<std::string> versions;
+};
+
+std::map<std::string, Available> load_available(pg::Control& target, const std::vector<std::string>& names) {
+  pqxx::nontransaction tx(target);
+  std::map<std::string, Available> all;
+  auto rows = tx.exec_params(
+      "select e.name, coalesce(e.default_version, ''), coalesce(e.installed_version, ''), v.version, v.superuser and "
+      "not "
+      "coalesce((to_jsonb(v) ->> 'trusted')::bool, false) and v.version = e.default_version "
+      "from pg_available_extensions e join pg_available_extension_versions v on v.name = e.name "
+      "where e.name = any($1::text[])",
+      text_array(names));
+  for (auto row : rows) {
+    auto& extension = all[row[0].as<std::string>()];
+    extension.default_version = row[1].as<std::string>();
+    extension.installed_version = row[2].as<std::string>();
+    extension.versions.insert(row[3].as<std::string>());
+    extension.needs_superuser = extension.needs_superuser || (!row[4].is_null() && row[4].as<bool>());
+  }
+  return all;
+}
+
+void check_extension(const std::string& name, const std::string& version, const Available& available,
+                     const CheckSide& target, Findings& findings) {
+  const auto quoted = quote_identifier(name);
+  if (available.needs_superuser && available.installed_version.empty() && !target.server.superuser)
+    findings.warning("target.extension_right", quoted, "installing it on the target takes a superuser",
+                     fmt::format("CREATE EXTENSION {}; on the target, by a superuser.", quoted));
+  const bool installed = !available.installed_version.empty();
+  const auto& found = installed ? available.installed_version : available.default_version;
+  if (found == version) return;
+  const auto remedy =
+      installed ? fmt::format("ALTER EXTENSION {} UPDATE TO {}; on the older side.", quoted, quote_literal(found))
+      : available.versions.contains(version)
+          ? fmt::format("CREATE EXTENSION {} VERSION {}; on the target, before the clone.", quoted,
+                        quote_literal(version))
+          : fmt::format("ALTER EXTENSION {} UPDATE; on the source.", quoted);
+  findings.warning(
+      "target.extension_version", quoted,
+      fmt::format("the source has version {}, the target {} {}: objects of the other version may be missing", version,
+                  installed ? "has" : "installs", found),
+      remedy);
+}
+
+void check_extensions(CheckSide& source, CheckSide& target, Findings& findings) {
+  std::map<std::string, std::string> used;
+  std::vector<std::string> names;
+  pqxx::nontransaction tx(*source.connection);
+  for (auto row : tx.exec("select extname, extversion, extconfig is not null from pg_extension order by 1")) {
+    names.push_back(row[0].as<std::string>());
+    used[names.back()] = row[1].as<std::string>();
+    if (row[2].as<bool>())
+      findings.note("source.extension_data", quote_identifier(names.back()),
+                    "rows that were added to its own tables are not copied");
+  }
+  const auto available = load_available(*target.connection, names);
+  for (const auto& [name, version] : used) {
+    if (const auto found = available.find(name); found != available.end())
+      check_extension(name, version, found->second, target, findings);
+    else
+      findings.blocker("target.extension_missing", quote_identifier(name),
+                       "the extension is used on the source and cannot be installed on the target",
+                       fmt::format("Install its package on the target's machine; or DROP EXTENSION {}; on the source.",
+                                   quote_identifier(name)));
+  }
+}
+
+void check_tablespaces(CheckSide& source, CheckSide& target, const TablePlan& plan, Findings& findings) {
+  pqxx::nontransaction tx(*source.connection);
+  std::set<std::string> used;
+  for (auto row :
+       tx.exec_params("select distinct t.spcname from pg_tablespace t join pg_class c on c.reltablespace = t.oid "
+                      "left join pg_index x on x.indexrelid = c.oid "
+                      "where c.oid = any($1::oid[]) or x.indrelid = any($1::oid[])",
+                      oid_array(oids_of(plan))))
+    used.insert(row[0].as<std::string>());
+  for (const auto& name : missing(used, texts(*target.connection, "select spcname from pg_tablespace")))
+    findings.blocker(
+        "target.tablespace_missing", quote_identifier(name),
+        "tables or indexes of the source lie in it, and the target has none of this name",
+        fmt::format("CREATE TABLESPACE {} LOCATION '…'; on the target, or move them on the source: ALTER TABLE "
+                    "ALL IN TABLESPACE {} SET TABLESPACE pg_default;",
+                    quote_identifier(name), quote_identifier(name)));
+}
+
+void check_schema_rights(CheckSide& target, const TablePlan& plan, Findings& findings) {
+  std::set<std::string> schemas;
+  for (const auto& job : plan.jobs) schemas.insert(job.table.name.schema);
+  pqxx::nontransaction tx(*target.connection);
+  for (auto row : tx.exec_params("select nspname from pg_namespace where nspname = any($1::text[]) "
+                                 "and not has_schema_privilege(oid, 'CREATE') order by 1",
+                                 text_array({schemas.begin(), schemas.end()})))
+    findings.blocker("target.schema_right", quote_identifier(row[0].as<std::string>()),
+                     "the role may not create tables in this schema of the target",
+                     fmt::format("GRANT CREATE ON SCHEMA {} TO {}; on the target.",
+                                 quote_identifier(row[0].as<std::string>()), quote_identifier(target.server.user)));
+}
+
+// ALTER DATABASE … SET is part of no dump of a schema.
+void check_database_settings(CheckSide& source, Findings& findings) {
+  pqxx::nontransaction tx(*source.connection);
+  std::vector<std::string> set;
+  for (auto row :
+       tx.exec("select c from pg_db_role_setting s, unnest(s.setconfig) c where s.setrole = 0 and s.setdatabase "
+               "= (select oid from pg_database where datname = current_database()) order by 1"))
+    set.push_back(row[0].as<std::string>());
+  if (!set.empty())
+    findings.note("source.database_settings", first_few(set),
+                  "set by ALTER DATABASE on the source; not copied: set it on the target, too, if it is wanted there");
+}
+
+}  // namespace
+
+void check_needs(const CheckOptions& options, CheckSide& source, CheckSide& target, const TablePlan& plan,
+                 Findings& findings) {
+  check_roles(options, source, target, findings);
+  check_extensions(source, target, findings);
+  check_tablespaces(source, target, plan, findings);
+  check_schema_rights(target, plan, findings);
+  check_database_settings(source, findings);
+}
+
+}  // namespace pgbaton::snapshot

@@ -1,0 +1,32 @@
+-- One of everything that `check` has something to say about and that a clone can still take. Each table has columns id
+-- and v, so that one set of statements fits all of them.
+create table plain (id int primary key, v int);
+create table unkeyed (id int, v int);
+create table full_identity (id int, v int);
+alter table full_identity replica identity full;
+create table identity_nothing (id int primary key, v int);
+alter table identity_nothing replica identity nothing;
+create table by_index (id int not null, v int);
+create unique index by_index_id on by_index (id);
+alter table by_index replica identity using index by_index_id;
+create table deferred_key (id int primary key deferrable initially deferred, v int);
+create table deferred_unique (id int primary key, v int, n int unique deferrable);
+create table generated_key (id int unique, v int, k int generated always as (id * 2) stored primary key);
+create unlogged table fleeting (id int primary key, v int);
+create table parent (id int primary key, v int);
+create table child (primary key (id)) inherits (parent);
+create table rooted (id int primary key, v int) partition by range (id);
+create table rooted_1 partition of rooted for values from (0) to (1000000);
+create table loose (id int, v int) partition by range (id);
+create table loose_1 partition of loose (primary key (id)) for values from (0) to (1000000);
+create table row_type (id int primary key, v int);
+create table uses_row_type (id int primary key, v int, r row_type);
+create function count_up() returns trigger language plpgsql as 'begin return new; end';
+create table always_triggered (id int primary key, v int);
+create trigger always before insert or update on always_triggered for each row execute function count_up();
+alter table always_triggered enable always trigger always;
+create foreign data wrapper nothing;
+create server nowhere foreign data wrapper nothing;
+create foreign table far (id int, v int) server nowhere;
+create materialized view summary as select count(*) as n from plain;
+create extension hstore version '1.4';
