@@ -33,6 +33,7 @@
 #include <pgbaton/source/walsender.hpp>
 #include <pgbaton/wire/replication.hpp>
 #include <thread>
+#include <utility>
 
 #include "start_replication.hpp"
 
@@ -101,6 +102,8 @@ class WalsenderReader final : public ChangeReader {
   int wake_fd_ = -1;
   std::unique_ptr<char, decltype(&PQfreemem)> message_{nullptr, &PQfreemem};
   std::string missing_publication_;  // what the server's warning says
+  // TLS hands out a record at a time, and the rest of one is not seen by poll(): after each read one more is tried.
+  bool tls_ = false, tls_rest_ = false;
   bool streaming_ = false, unsent_ = false, reply_wanted_ = false, silence_asked_ = false;
   int messages_since_pause_ = 0, messages_since_clock_ = 0;
   Lsn received_lsn_;
@@ -151,6 +154,7 @@ void WalsenderReader::start(const WalsenderOptions& options) {
   ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kReceiveBufferBytes, sizeof kReceiveBufferBytes);
   const auto patience = static_cast<unsigned>(silence_limit_.count());
   ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
+  tls_ = PQsslInUse(conn()) != 0;
   streaming_ = true;
   last_input_ = Clock::now();
   send_status(false);
@@ -168,6 +172,7 @@ ReadEvent WalsenderReader::next(Deadline deadline) {
     if (size < 0) ended();
     switch (wait_for_input(deadline)) {
       case Wait::readable:
+        tls_rest_ = tls_ && !std::exchange(tls_rest_, false);
         if (PQconsumeInput(conn()) == 0) throw stream_error(connection_, nullptr, slot_);
         last_input_ = Clock::now();
         silence_asked_ = false;
@@ -181,6 +186,7 @@ ReadEvent WalsenderReader::next(Deadline deadline) {
 }
 
 ReadEvent WalsenderReader::read_message(int size) {
+  tls_rest_ = tls_;
   ++messages_since_pause_;
   if (++messages_since_clock_ >= kMessagesPerClock) {
     messages_since_clock_ = 0;
@@ -220,6 +226,7 @@ WalsenderReader::Wait WalsenderReader::wait_for_input(Deadline deadline) {
   const auto note_pause = [&] {
     if (Clock::now() - began >= kQuietPause) messages_since_pause_ = 0;
   };
+  if (tls_rest_) return Wait::readable;
   for (;;) {
     if (poll_once(Milliseconds(0)) == Wait::readable) return Wait::readable;
     if (stop_.load()) return Wait::woken;
