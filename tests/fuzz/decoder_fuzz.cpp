@@ -101,6 +101,7 @@ void decode_frame(std::span<const std::byte> bytes) try {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer names it
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
   decode_body(bytes);

@@ -12,6 +12,7 @@
 
 #include "../unit/wire/golden.hpp"
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer names it
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size);
 #ifdef __SANITIZE_ADDRESS__
 extern "C" void __sanitizer_set_death_callback(void (*callback)());

@@ -5,7 +5,6 @@ namespace pgbaton::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 class IdentityTest : public PairTest {
  protected:

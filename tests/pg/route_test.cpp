@@ -13,7 +13,6 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 // pgbouncer in front of one server.
 class Pgbouncer {
