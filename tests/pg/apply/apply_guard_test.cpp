@@ -25,7 +25,7 @@ class GuardTest : public ApplyTest {
   ChangeLog log_;
 };
 
-TEST_F(GuardTest, ADeleteIsNeverUndoneAndTheNewestStateStays) {
+TEST_F(GuardTest, S40_ADeleteIsNeverUndoneAndTheNewestStateStays) {
   struct Step {
     unsigned lsn;
     const char* what;
@@ -49,7 +49,7 @@ TEST_F(GuardTest, ADeleteIsNeverUndoneAndTheNewestStateStays) {
   EXPECT_EQ(db().number("select count(*) from pgbaton.tombstone"), 5);
 }
 
-TEST_F(GuardTest, TheSameWhenTheUpdateIsTheLastChange) {
+TEST_F(GuardTest, S40_TheSameWhenTheUpdateIsTheLastChange) {
   // delete 20, create 40, update 60 of a key that existed: all six orders.
   std::vector<std::size_t> order{0, 1, 2};
   int id = 0;
@@ -66,7 +66,7 @@ TEST_F(GuardTest, TheSameWhenTheUpdateIsTheLastChange) {
   EXPECT_THAT(rows("select count(*), min(v), max(v), min(_pgbaton_lsn) from t"), ElementsAre("6|updated|updated|0/3C"));
 }
 
-TEST_F(GuardTest, ReplayOfADeleteLeavesTheNewerRow) {  // S39
+TEST_F(GuardTest, S39_ReplayOfADeleteLeavesTheNewerRow) {
   log_.remove(table_, 20, {1, kNull});
   log_.insert(table_, 40, {1, "new"});
   log_.remove(table_, 20, {1, kNull});
@@ -92,7 +92,7 @@ TEST_F(GuardTest, DeleteAndInsertInOneTransactionAndItsReplay) {
 
 // Six changes of two keys: create, update, delete, create of one; create, update of the other. Every order, and in
 // every order some changes come twice.
-TEST_F(GuardTest, EveryPermutationWithDuplicates) {
+TEST_F(GuardTest, S40_EveryPermutationWithDuplicates) {
   std::vector<std::size_t> order(6);
   std::iota(order.begin(), order.end(), std::size_t{0});
   int permutation = 0;
