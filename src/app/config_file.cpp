@@ -5,7 +5,9 @@
 #include <pgbaton/app/options.hpp>
 #include <pgbaton/base/error.hpp>
 
+#include <fstream>
 #include <set>
+#include <sstream>
 
 namespace pgbaton::app {
 
@@ -57,12 +59,15 @@ struct Reader {
 }  // namespace
 
 void load_config_file(const std::string& path, Options& options) {
-  YAML::Node root;
-  try {
-    root = YAML::LoadFile(path);
-  } catch (const YAML::BadFile&) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  // A folder opens like a file and fails when it is read.
+  if (!file || (file.peek() != EOF && !(text << file.rdbuf())) || file.bad())
     throw Error(ErrorKind::usage, fmt::format("{}: the file cannot be read", path))
         .hint("Check the path after --config.");
+  YAML::Node root;
+  try {
+    root = YAML::Load(text.str());
   } catch (const YAML::Exception& error) {
     throw Error(ErrorKind::usage, fmt::format("{}:{}: {}", path, error.mark.line + 1, error.msg))
         .hint("The file is YAML: one \"name: value\" per line; quote values that hold ': ' or '#'.");

@@ -83,8 +83,8 @@ state::Replica assumed(const ReplicaNames& names) {
   return replica;
 }
 
-void remove_from_source(pg::Control& source, const state::Replica& replica, bool known, RemovalReport& report) {
-  attempt(report, fmt::format("slot {} and publications on the source", replica.slot), [&] {
+bool remove_from_source(pg::Control& source, const state::Replica& replica, bool known, RemovalReport& report) {
+  return attempt(report, fmt::format("slot {} and publications on the source", replica.slot), [&] {
     auto slot = source::load_slot(source, replica.slot);
     if (slot && slot->active && !known)
       throw Error(ErrorKind::held_elsewhere, fmt::format("slot {} is in use by pid {}", replica.slot, slot->active_pid))
@@ -99,6 +99,15 @@ std::string source_by_hand(const state::Replica& replica) {
   for (const auto& name : {replica.owns_publication ? replica.publication : std::string(), replica.publication_inserts})
     if (!name.empty()) text += "; DROP PUBLICATION IF EXISTS " + quote_identifier(name);
   return text;
+}
+
+// The state goes last: without it the next run could not tell the slot from another replica's and would leave it to pin
+// WAL on the source for good.
+std::string state_by_hand(const std::string& name) {
+  return fmt::format(
+      "state of replica {} on the target: the next drop needs it to know what is its own on the source. If the source "
+      "is gone for good: DELETE FROM pgbaton.replica WHERE name = {}",
+      name, quote_literal(name));
 }
 
 // Names of ours that no state knows, where the target was asked: they may be another replica's.
@@ -132,12 +141,18 @@ RemovalReport remove_replica(const pg::Endpoint& source_endpoint, const pg::Endp
                });
   auto known = replica.value_or(assumed(names));
   auto source = open_or_report(source_endpoint, report, source_by_hand(known));
+  bool source_clean = false;
   if (source && asked && !replica) {
     report_unknown(*source, names, report);
   } else if (source) {
-    remove_from_source(*source, known, replica.has_value(), report);
+    source_clean = remove_from_source(*source, known, replica.has_value(), report);
   }
-  if (replica && remove_guards(*target, *store, *replica, report)) remove_state(*store, names.name, report);
+  if (!replica || !remove_guards(*target, *store, *replica, report)) return report;
+  if (source_clean) {
+    remove_state(*store, names.name, report);
+  } else {
+    report.left.push_back(state_by_hand(names.name));
+  }
   return report;
 }
 

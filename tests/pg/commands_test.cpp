@@ -191,6 +191,21 @@ TEST_F(CommandsTest, DropDoesOneSideWhenTheOtherIsAway) {
   expect_nothing_left();
 }
 
+// The state stays until the source is clean: nothing else tells the next run that slot and publication are its own.
+TEST_F(CommandsTest, DropWithoutTheSourceIsCompletedByTheNextOne) {
+  source().exec("create table t (id int primary key); insert into t values (1)");
+  clone_until_caught_up();
+  source().stop();
+  const auto first = run("drop");
+  EXPECT_EQ(first.code, 1) << first;
+  EXPECT_THAT(first.out, ::testing::AllOf(HasSubstr("LEFT     slot on the source"), HasSubstr("guard columns of 1")));
+  EXPECT_EQ(run("drop").code, 1);
+  source().start();
+  const auto second = run("drop");
+  EXPECT_EQ(second.code, 0) << second;
+  expect_nothing_left();
+}
+
 TEST_F(CommandsTest, ConfigurationEventsAndSecrets) {
   source().exec("create table t (id int primary key); insert into t values (1)");
   const std::string config = source().directory() + "/pgbaton.yaml", events = source().directory() + "/events.jsonl";

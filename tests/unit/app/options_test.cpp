@@ -151,6 +151,7 @@ TEST(ConfigFile, ErrorsNameFileAndLine) {
   EXPECT_THAT(message("config: other.yaml\n"), HasSubstr("there is no option \"config\""));
   EXPECT_EQ(message(""), "accepted");
   EXPECT_THAT(refusal({"clone", "--config", "/nonexistent/x.yaml"}), HasSubstr("cannot be read"));
+  EXPECT_THAT(refusal({"clone", "--config", "/tmp"}), HasSubstr("cannot be read"));
 }
 
 TEST(ConfigFile, PasswordsAreInNoMessage) {
