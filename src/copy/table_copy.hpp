@@ -32,6 +32,8 @@ class TableCopy {
  private:
   // nullopt when the table can be copied: it is locked then.
   std::optional<TableOutcome> lock_source(const catalog::Table& table);
+  // `rewritten` when the snapshot knows other columns than `table`, which must be described anew then.
+  std::optional<TableOutcome> compare_description(const catalog::Table& table);
   std::optional<TableOutcome> compare_source(const catalog::Table& table, const CopyPlan& plan);
   void store_rows(CopyJob& job, const CopyPlan& plan, Counted& counted);
   void insert_rows(CopyJob& job, const CopyPlan& plan, Counted& counted);

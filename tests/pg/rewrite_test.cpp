@@ -14,6 +14,8 @@ void PrintTo(const Rewrite& rewrite, std::ostream* out) {
   *out << rewrite.name;
 }
 
+class ChangedBeforeTheSnapshotTest : public PairTest {};
+
 class RewriteTest : public PairTest, public ::testing::WithParamInterface<Rewrite> {};
 
 INSTANTIATE_TEST_SUITE_P(
@@ -45,6 +47,25 @@ TEST_P(RewriteTest, S53_RewrittenBeforeItsTurn) {
   ASSERT_EQ(result.code, 0) << result;
   expect_equal_after_drain({.types = false});
   EXPECT_GT(target().number("select count(*) from late"), 70);
+}
+
+// Between the description of the tables and the snapshot lies the wait for open transactions.
+TEST_F(ChangedBeforeTheSnapshotTest, ColumnsAddedAndDroppedAreCopiedAsTheSnapshotHasThem) {
+  create_filled("added", 100);
+  create_filled("dropped", 100);
+  source().exec("create table other (id int primary key)");
+  Session open(source().conninfo());
+  open.exec("begin; insert into other values (1)");
+  auto clone = start("clone", {"--until", "caught-up"});
+  ASSERT_TRUE(source().wait_until("select count(*) from pg_replication_slots", "1", Milliseconds(30'000)))
+      << clone.err();
+  source().exec(
+      "alter table added add column extra int default 0; update added set extra = id; "
+      "alter table dropped drop column pad");
+  open.exec("commit");
+  const auto result = clone.wait();
+  ASSERT_EQ(result.code, 0) << result;
+  expect_equal();
 }
 
 }  // namespace
