@@ -14,7 +14,7 @@ namespace pgbaton::app {
 namespace {
 
 bool replica_exists(const Context& context) {
-  auto target = pg::open_control(context.target(), "check");
+  auto target = snapshot::open_read_only(context.target());
   return state::Store(*target).load_replica(context.names.name).has_value();
 }
 

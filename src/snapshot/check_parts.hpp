@@ -12,9 +12,6 @@
 
 namespace pgbaton::snapshot {
 
-// A session in which every transaction is read only, whatever function opens it.
-std::unique_ptr<pg::Control> open_read_only(const pg::Endpoint& endpoint);
-
 struct CheckSide {
   std::unique_ptr<pg::Control> connection;
   catalog::Server server;

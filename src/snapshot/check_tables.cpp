@@ -43,7 +43,7 @@ void check_keyless(const CheckOptions& options, const copy::CopyJob& job, Findin
   }
   findings.warning("table.no_identity", table.name.quoted(),
                    fmt::format("no usable identity ({}): {}", table.identity_reason, fate),
-                   identity_remedy(table) + " Or choose with --keyless insert-only|full|exclude.");
+                   identity_remedy(table) + " Or choose: --keyless insert-only|full|exclude.");
 }
 
 void check_kind(const copy::CopyJob& job, Findings& findings) {

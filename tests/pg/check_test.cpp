@@ -296,6 +296,26 @@ TEST_F(CheckTest, OwnTablesThatDoNotFitAreNamed) {
               ::testing::IsSupersetOf({"target.always_trigger", "target.key_missing"}));
 }
 
+// The output of a shell command.
+std::string shell(const std::string& command) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), &pclose);
+  std::string text;
+  char part[4096];
+  for (std::size_t n; pipe && (n = fread(part, 1, sizeof part, pipe.get())) > 0;) text.append(part, n);
+  return text;
+}
+
+// script(1) gives the tool a terminal.
+TEST_F(CheckTest, ColoursOnATerminalOnly) {
+  source().exec("create unlogged table u (id int primary key)");
+  const auto command = Tool::path() + " check --schema none --source '" + source().conninfo() + "'";
+  const auto on_terminal = "script -qec \"" + command + "\" /dev/null </dev/null 2>&1";
+  EXPECT_THAT(shell("NO_COLOR= TERM=xterm " + on_terminal), HasSubstr("\x1b[1;33mtable.unlogged\x1b[0m"));
+  for (const auto& plain : {"NO_COLOR=1 TERM=xterm " + on_terminal, "NO_COLOR= TERM=dumb " + on_terminal,
+                            "NO_COLOR= TERM=xterm " + command})
+    EXPECT_THAT(shell(plain), ::testing::AllOf(HasSubstr("  table.unlogged  "), Not(HasSubstr("\x1b[")))) << plain;
+}
+
 class NoSendersTest : public CheckTest {
  protected:
   ClusterOptions source_options() const override { return {.settings = {{"max_wal_senders", "0"}}}; }

@@ -53,6 +53,24 @@ TEST_P(CheckMajorTest, WithoutATarget) {
   EXPECT_EQ(blockers, GetParam() <= 15 ? Ids{} : Ids{"local.pg_dump"}) << full;
 }
 
+// Who may give objects to whom is asked in another way from 16 on.
+TEST_P(CheckMajorTest, AsTargetOfAnOrdinaryRole) {
+  ASSERT_TRUE(Cluster::available(GetParam())) << "scripts/postgres " << GetParam() << " fetches it";
+  Cluster from, one({.major = GetParam()});
+  from.exec("create table t (id int primary key)");
+  one.exec(
+      "create role ordinary login; grant create on database postgres to ordinary; grant create on schema public to "
+      "ordinary");
+  const Arguments arguments{"check",         "--json",   "--source",
+                            from.conninfo(), "--target", one.conninfo("postgres", "ordinary")};
+  const auto refused = Tool::run(arguments);
+  EXPECT_EQ(refused.code, 3) << refused;
+  EXPECT_THAT(refused.out, ::testing::HasSubstr("target.role_membership"));
+  one.exec("grant postgres to ordinary");
+  const auto accepted = Tool::run(arguments);
+  EXPECT_EQ(accepted.code, 0) << accepted;
+}
+
 INSTANTIATE_TEST_SUITE_P(Majors, CheckMajorTest, ::testing::Values(12, 14, 16, 17, 18));
 
 }  // namespace

@@ -2,14 +2,19 @@
 // Every session is switched to read-only transactions before its first query, so a check changes nothing on either
 // side.
 #pragma once
+#include <pgbaton/pg/control.hpp>
 #include <pgbaton/snapshot/clone.hpp>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace pgbaton::snapshot {
+
+// A session in which every transaction is read only, whatever function opens it.
+std::unique_ptr<pg::Control> open_read_only(const pg::Endpoint& endpoint);
 
 enum class Severity { blocker, warning, note };
 std::string_view to_string(Severity severity);
