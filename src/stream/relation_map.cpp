@@ -52,7 +52,9 @@ bool RelationMap::wants(wire::Oid oid, Lsn commit_lsn) const {
         .side(Side::source)
         .table(entry.relation.name.quoted())
         .lsn(commit_lsn)
-        .hint("Start anew with `pgbaton clone --restart`, or take the table out of the publication on the source.");
+        // Taking it out of the publication would not help: what is in the WAL already is sent by the publication of
+        // then.
+        .hint("Start anew with `pgbaton clone --restart`.");
   }
   if (entry.state->phase == state::TablePhase::skipped) return false;
   return commit_lsn >= entry.state->boundary;
