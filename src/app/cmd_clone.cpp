@@ -79,13 +79,13 @@ Writer begin(const Context& context) {
 
 snapshot::CloneSummary copy(const Context& context, state::Lease& lease) {
   copy::CopyProgress progress;
-  ProgressDisplay display(context.shows_progress(), copy_line(progress));
+  ProgressDisplay display(context.progress_style(), copy_view(progress));
   return snapshot::run_clone(context.clone_options(true), lease, progress, context.stop);
 }
 
 // What follows the copy: nothing, a bounded catch-up, or a stream without end.
 RunResult hand_over(const Context& context, state::Store& store, state::Lease& lease) {
-  RunResult result{"clone", context.names.name, "copied", copy(context, lease), std::nullopt};
+  RunResult result{"clone", context.names.name, "copied", copy(context, lease), std::nullopt, {}};
   const Options& options = context.options;
   if (!options.follow && options.until.empty()) {
     SourceWatch(context, require_replica(context, store));  // a stream would look by itself
@@ -93,15 +93,13 @@ RunResult hand_over(const Context& context, state::Store& store, state::Lease& l
     return result;
   }
   state::Replica replica = require_replica(context, store);
-  if (options.follow) {
-    result.stream = run_stream(context, lease, replica, stream::OpenEnded{}, false).status;
-    result.result = "stopped";
-    return result;
-  }
-  StreamRun run = run_stream(context, lease, replica, stream::UntilApplied{current_barrier(context)}, true);
-  require_reached(run.ended);
+  stream::Until until = stream::OpenEnded{};
+  if (!options.follow) until = stream::UntilApplied{current_barrier(context)};
+  StreamRun run = run_stream(context, lease, replica, until, !options.follow);
+  if (!options.follow) require_reached(run.ended);
   result.stream = run.status;
-  result.result = "caught-up";
+  result.stream_time = run.time;
+  result.result = options.follow ? "stopped" : "caught-up";
   return result;
 }
 

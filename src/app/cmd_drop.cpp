@@ -27,6 +27,10 @@ std::optional<state::Lease> take_lease(const Context& context) {
 }  // namespace
 
 void print_removal(const Context& context, const snapshot::RemovalReport& report) {
+  if (!report.left.empty())
+    print_error(Error(ErrorKind::failed, fmt::format("of replica {} could not be removed: {}", context.names.name,
+                                                     fmt::join(report.left, "; ")))
+                    .hint("Run the same command again when the cause is gone, or remove by hand what is left."));
   if (context.options.json) {
     print(small_json({{"name", context.names.name}, {"removed", report.removed}, {"left", report.left}}));
     return;
@@ -36,7 +40,6 @@ void print_removal(const Context& context, const snapshot::RemovalReport& report
   for (const auto& line : report.left) text += fmt::format("LEFT     {}\n", line);
   if (text.empty()) text = fmt::format("nothing of replica {} is left\n", context.names.name);
   print(text);
-  if (!report.left.empty()) log::error("not everything could be removed; run the same command again");
 }
 
 int run_drop(Context& context) {

@@ -30,7 +30,7 @@ RunResult follow(const Context& context, state::Store& store, state::Lease& leas
   bool bounded = !std::holds_alternative<stream::OpenEnded>(until);
   StreamRun run = run_stream(context, lease, replica, until, std::holds_alternative<stream::UntilApplied>(until));
   if (bounded) require_reached(run.ended);
-  return {"follow", context.names.name, bounded ? "reached" : "stopped", std::nullopt, run.status};
+  return {"follow", context.names.name, bounded ? "reached" : "stopped", std::nullopt, run.status, run.time};
 }
 
 }  // namespace

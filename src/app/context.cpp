@@ -2,12 +2,18 @@
 
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
 
+#include <algorithm>
 #include <cstdio>
+
+#include "screen.hpp"
 
 namespace pgbaton::app {
 
 namespace {
+
+bool json_log = false;
 
 pg::Endpoint endpoint(const Context& context, Side side, const std::string& conninfo) {
   if (conninfo.empty()) {
@@ -70,12 +76,32 @@ stream::StreamOptions Context::stream_options(bool bounded) const {
   return result;
 }
 
+ProgressStyle Context::progress_style() const {
+  if (options.quiet || options.progress == "none") return ProgressStyle::none;
+  bool lines = options.progress == "plain" || options.log_format == "json" || !Screen::available();
+  return lines ? ProgressStyle::plain : ProgressStyle::live;
+}
+
 void print(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (!text.ends_with('\n')) std::fputc('\n', stdout);
   if (std::fflush(stdout) != 0)
     throw Error(ErrorKind::failed, "the result could not be written to stdout")
         .hint("Is the disk full or the pipe closed?");
+}
+
+void configure_log(const Options& options) {
+  auto level = log::parse_level(options.log_level);
+  if (options.quiet) level = std::max(level, log::Level::warning);
+  log::configure(level, log::parse_format(options.log_format));
+  json_log = options.log_format == "json";
+}
+
+void print_error(const Error& error) {
+  if (json_log)
+    log::error("{} HINT: {}", error.describe(), error.hint());
+  else
+    std::fputs(fmt::format("ERROR: {}\nHINT: {}\n", error.describe(), error.hint()).c_str(), stderr);
 }
 
 }  // namespace pgbaton::app

@@ -8,6 +8,8 @@
 #include <stop_token>
 #include <string_view>
 
+#include "progress.hpp"
+
 namespace pgbaton::app {
 
 struct Context {
@@ -27,7 +29,7 @@ struct Context {
   snapshot::CloneOptions clone_options(bool with_target) const;
   // --give-up-after has a default for bounded commands only.
   stream::StreamOptions stream_options(bool bounded) const;
-  bool shows_progress() const { return !options.quiet && options.progress != "none"; }
+  ProgressStyle progress_style() const;
 };
 
 // --give-up-after of a bounded command.
@@ -35,5 +37,9 @@ inline constexpr Milliseconds kGiveUpAfter{600'000};
 
 // One line or document to stdout, flushed; results only, logs go to stderr.
 void print(std::string_view text);
+// The log as the options want it. Call once, before threads start.
+void configure_log(const Options& options);
+// "ERROR: …" and "HINT: …" to stderr, whatever the log level is; one line of the log when that is JSON.
+void print_error(const Error& error);
 
 }  // namespace pgbaton::app

@@ -1,10 +1,8 @@
 // parse → find the command → run it → map what went wrong to stderr and an exit code.
-#include <fmt/format.h>
 #include <pgbaton/app/options.hpp>
 #include <pgbaton/base/error.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
 #include "command.hpp"
@@ -22,25 +20,10 @@ std::optional<std::string> environment(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-bool json_log = false;  // set with the log's format
-
 int report(const Error& error, bool json) {
-  if (json_log) {
-    log::error("{}{}{}", error.describe(), error.hint().empty() ? "" : " HINT: ", error.hint());
-  } else {
-    std::string text = fmt::format("ERROR: {}\n", error.describe());
-    if (!error.hint().empty()) text += fmt::format("HINT: {}\n", error.hint());
-    std::fputs(text.c_str(), stderr);
-  }
+  print_error(error);
   if (json) print(error_json(error));
   return exit_code(error.kind());
-}
-
-void configure_log(const Options& options) {
-  auto level = log::parse_level(options.log_level);
-  if (options.quiet) level = std::max(level, log::Level::warning);
-  log::configure(level, log::parse_format(options.log_format));
-  json_log = options.log_format == "json";
 }
 
 int run(const Invocation& invocation) {

@@ -92,8 +92,9 @@ const std::array kOptions = {
                "what is logged to stderr; default info"},
     OptionSpec{"log-format", "FORMAT", &Options::log_format, kEverywhere, true, "text|json",
                "lines for people (default) or one JSON object per line"},
-    OptionSpec{"progress", "STYLE", &Options::progress, kStreams, true, "auto|plain|none",
-               "progress on stderr: a line every 10 s (auto and plain are the same in this version), or none"},
+    OptionSpec{
+        "progress", "STYLE", &Options::progress, kStreams, true, "auto|plain|none",
+        "progress on stderr: auto draws live bars on a terminal and writes a line every 10 s elsewhere; plain; none"},
     OptionSpec{"quiet", "", &Options::quiet, kEverywhere, true, "", "no progress, only warnings and errors on stderr"},
     OptionSpec{"events", "FILE", &Options::events_file, kStreams, true, "",
                "append a JSON line to FILE for each notable moment"},

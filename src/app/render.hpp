@@ -31,6 +31,7 @@ struct RunResult {
   std::string command, name, result;  // result: "copied", "caught-up", "reached", "stopped"
   std::optional<snapshot::CloneSummary> clone;
   std::optional<stream::StreamStatus> stream;
+  Milliseconds stream_time{0};
 };
 std::string run_text(const RunResult& result);
 std::string run_json(const RunResult& result);

@@ -125,6 +125,7 @@ std::string plan_json(const snapshot::DryRun& plan, std::string_view phase) {
                       {"name", table.name.name},
                       {"bytes", table.bytes},
                       {"estimated_rows", known_or_null(table.estimated_rows)},
+                      {"parts", table.parts},
                       {"copied", table.copied},
                       {"guard", state::to_string(table.guard)},
                       {"publication", text_or_null(table.publication)},
@@ -138,8 +139,15 @@ std::string plan_json(const snapshot::DryRun& plan, std::string_view phase) {
                {"publication", plan.publication},
                {"publication_inserts", text_or_null(plan.publication_inserts)},
                {"schema", plan.schema == snapshot::SchemaMode::full ? "full" : "none"},
-               {"copy_connections", plan.copy_connections},
+               {"connections", {{"source", plan.source_connections}, {"target", plan.target_connections}}},
                {"bytes_total", plan.bytes_total},
+               {"estimate",
+                {{"copy_ms", plan.estimate.copy_time.count()},
+                 {"index_ms", plan.estimate.index_time.count()},
+                 {"index_bytes", plan.estimate.index_bytes},
+                 {"target_wal_bytes", plan.estimate.target_wal_bytes},
+                 {"source_wal_bytes_per_second", plan.estimate.source_wal_per_second},
+                 {"slot_wal_bytes", plan.estimate.slot_wal_bytes}}},
                {"tables", tables},
                {"left_out", left_out}});
 }
@@ -162,7 +170,8 @@ std::string run_json(const RunResult& result) {
     document["stream"] = {{"applied", lsn_or_null(stream->applied_lsn)},
                           {"transactions", stream->transactions},
                           {"changes", stream->changes},
-                          {"reconnects", stream->reconnects}};
+                          {"reconnects", stream->reconnects},
+                          {"stream_ms", result.stream_time.count()}};
   return dump(document);
 }
 

@@ -1,9 +1,9 @@
 // Results for people.
 #include <fmt/format.h>
-#include <pgbaton/base/size.hpp>
 
 #include <algorithm>
 
+#include "layout.hpp"
 #include "render.hpp"
 
 namespace pgbaton::app {
@@ -13,10 +13,6 @@ namespace {
 // "slot        pgbaton, active …": one line of a report.
 std::string line(std::string_view label, std::string_view text) {
   return fmt::format("{:<12}{}\n", label, text);
-}
-
-std::string size_text(std::int64_t bytes) {
-  return format_size(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)));
 }
 
 std::string lsn_text(Lsn lsn) {
@@ -86,44 +82,6 @@ std::string status_text(const StatusReport& report) {
   text += last_error_lines(report);
   for (const auto& warning : report.warnings) text += line("WARNING", warning);
   return text + table_lines(report);
-}
-
-std::string plan_text(const snapshot::DryRun& plan, std::string_view phase) {
-  std::string text = line("replica", plan.name + (phase == "none" ? "" : fmt::format(" (exists, phase {})", phase)));
-  text += line("slot", plan.slot);
-  text +=
-      line("publication", plan.publication + (plan.own_publication ? "" : " (exists, is verified and never dropped)"));
-  if (!plan.publication_inserts.empty())
-    text += line("", plan.publication_inserts + " (INSERT and TRUNCATE of tables without a usable identity)");
-  text += line("schema",
-               plan.schema == snapshot::SchemaMode::full ? "by pg_dump and pg_restore" : "the target's own tables");
-  text += line("connections", fmt::format("{} for the copy, on each side", plan.copy_connections));
-  text += fmt::format("\n{:>4} {:<44} {:>10} {:>14}  {:<7} {}\n", "", "table", "size", "rows (about)", "guard",
-                      "publication");
-  int number = 0;
-  for (const auto& table : plan.tables) {
-    auto rows = table.estimated_rows < 0 ? "unknown" : fmt::format("{:.0f}", table.estimated_rows);
-    text += fmt::format("{:>4} {:<44} {:>10} {:>14}  {:<7} {}\n", table.copied ? std::to_string(++number) : "-",
-                        table.name.quoted(), format_size(table.bytes), rows, state::to_string(table.guard),
-                        table.publication.empty() ? "-" : table.publication);
-    if (!table.note.empty()) text += fmt::format("       {}\n", table.note);
-  }
-  for (const auto& name : plan.left_out) text += fmt::format("   - {:<44} left out by the filter\n", name.quoted());
-  return text + fmt::format("\n{} tables to copy, {}; nothing was changed\n", number, format_size(plan.bytes_total));
-}
-
-std::string run_text(const RunResult& result) {
-  std::string text;
-  if (const auto& clone = result.clone; clone && clone->tables > 0)
-    text += fmt::format(
-        "copied {} tables, {} rows, {} (schema {}, rows {}, constraints {}){}\n", clone->tables, clone->rows,
-        size_text(clone->bytes), format_duration(clone->schema_time), format_duration(clone->copy_time),
-        format_duration(clone->finish_time),
-        clone->tables_kept > 0 ? fmt::format(", {} of them kept from an earlier run", clone->tables_kept) : "");
-  if (const auto& stream = result.stream)
-    text += fmt::format("applied {} transactions with {} changes up to {}\n", stream->transactions, stream->changes,
-                        to_string(stream->applied_lsn));
-  return text + fmt::format("replica {}: {}\n", result.name, result.result);
 }
 
 }  // namespace pgbaton::app

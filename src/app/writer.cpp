@@ -83,13 +83,15 @@ StreamRun run_stream(const Context& context, state::Lease& lease, const state::R
   bool bounded = !std::holds_alternative<stream::OpenEnded>(until);
   stream::Stream stream(context.stream_options(bounded), replica, lease);
   StreamRun run;
+  auto start = Clock::now();
   {
     SourceWatch watch(context, replica);
     if (!bounded) watch.start();
-    ProgressDisplay display(context.shows_progress(), stream_line(stream));
+    ProgressDisplay display(context.progress_style(), stream_view([&] { return stream.status(); }));
     run.ended = stream.run(until, context.stop);
   }
   run.status = stream.status();
+  run.time = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
   if (completes && run.ended == stream::Ended::reached) mark_ready(context, replica);
   return run;
 }

@@ -47,6 +47,7 @@ auto recording_errors(const Context& context, EventFile& events, Work&& work) ->
 struct StreamRun {
   stream::Ended ended = stream::Ended::stopped;
   stream::StreamStatus status;
+  Milliseconds time{0};
 };
 // Streams with progress lines. The replica must carry the epoch of the term that has begun. A bounded run that reached
 // its end leaves the replica `ready`, when `completes` says that the end lies behind the whole copy.

@@ -118,6 +118,38 @@ Error& Error::context(std::string_view doing) & {
   return *this;
 }
 
+namespace {
+
+std::string_view general_hint(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::failed:
+      return "Nothing is lost: run the same command again. If it fails again, the server's log tells more.";
+    case ErrorKind::usage:
+      return "pgbaton --help lists commands and options.";
+    case ErrorKind::preflight:
+      return "`pgbaton check` lists everything that stands in the way.";
+    case ErrorKind::boundary_lost:
+      return "Changes are missing: begin anew with `pgbaton clone --restart`.";
+    case ErrorKind::timed_out:
+      return "Nothing is lost: run the same command again; a longer time limit waits on.";
+    case ErrorKind::differences:
+      return "Look at the differences that are listed.";
+    case ErrorKind::held_elsewhere:
+      return "`pgbaton status` names the process that holds the replica; --take-over ends it.";
+    case ErrorKind::rejected:
+      return "Mend what the message names, on the target or on the source, then run the same command again.";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string Error::hint() const {
+  if (has_hint()) return hint_;
+  if (action_ == Action::bug) return "This should not happen: please report it, with this message and the log.";
+  return std::string(general_hint(kind_));
+}
+
 std::string Error::describe() const {
   std::string known;
   const auto add = [&known](std::string_view label, std::string_view value) {

@@ -1,8 +1,10 @@
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 
+#include <cstdio>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
@@ -55,9 +57,32 @@ std::unique_ptr<spdlog::formatter> formatter(Format format) {
   return pattern;
 }
 
+// stderr, or whoever has asked for the lines.
+class Output : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void redirect(std::function<void(std::string_view)> writer) {
+    const std::lock_guard lock(mutex_);
+    writer_ = std::move(writer);
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    if (writer_)
+      writer_({line.data(), line.size()});
+    else
+      std::fwrite(line.data(), 1, line.size(), stderr);
+  }
+  void flush_() override { std::fflush(stderr); }
+
+  std::function<void(std::string_view)> writer_;
+};
+
 struct Sink {
   Format format = Format::text;
-  spdlog::logger logger{"pgbaton", std::make_shared<spdlog::sinks::stderr_sink_mt>()};
+  std::shared_ptr<Output> output = std::make_shared<Output>();
+  spdlog::logger logger{"pgbaton", output};
   Sink() { logger.set_formatter(formatter(format)); }
 };
 
@@ -88,6 +113,10 @@ void configure(Level level, Format format) {
   sink().format = format;
   sink().logger.set_formatter(formatter(format));
   sink().logger.set_level(spdlog_level(level));
+}
+
+void redirect(std::function<void(std::string_view line)> writer) {
+  sink().output->redirect(std::move(writer));
 }
 
 Level parse_level(std::string_view text) {

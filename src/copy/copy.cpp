@@ -73,6 +73,7 @@ class Worker {
 
   void copy_one(CopyJob job) {
     Counted counted;
+    counted.shown = pool_.context().progress.in_flight.add(job.table.name.quoted(), false, job.state.bytes_total);
     Backoff backoff;
     for (int tries = 1;; ++tries) {
       try {

@@ -28,6 +28,7 @@ void Pool::put_back(CopyJob job) {
 void Pool::done(CopyJob job, TableOutcome outcome) {
   switch (outcome) {
     case TableOutcome::copied:
+      context_.progress.size_done += job.state.bytes_total;
       ++context_.progress.tables_done;
       if (context_.on_copied) context_.on_copied(job);
       return;

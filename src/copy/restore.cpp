@@ -30,7 +30,7 @@ void advise(Error& error, const TocEntry& entry) {
     error.hint("Raise max_locks_per_transaction or the memory of the target.");
   else if (entry.description == "EXTENSION")
     error.hint("Install the extension's files on the target's machine, or create it there as a superuser.");
-  else if (error.hint().empty())
+  else if (!error.has_hint())
     error.hint("Make the target accept this object, or exclude it, then run the same command again.");
 }
 

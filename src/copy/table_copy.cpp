@@ -78,6 +78,7 @@ class Meter {
   void publish(std::int64_t rows) {
     raise(progress_.rows, counted_.rows, rows);
     raise(progress_.bytes, counted_.bytes, bytes_);
+    if (counted_.shown) counted_.shown->bytes = counted_.bytes;
   }
   static void raise(std::atomic<std::int64_t>& total, std::int64_t& counted, std::int64_t now) {
     if (now <= counted) return;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 
 #include "copy_plan.hpp"
 #include "pool.hpp"
@@ -13,6 +14,7 @@ namespace pgbaton::copy {
 // What one attempt has counted into the shared progress, so that a second attempt does not count the same bytes again.
 struct Counted {
   std::int64_t rows = 0, bytes = 0;
+  std::shared_ptr<TableInFlight> shown;
 };
 
 class TableCopy {

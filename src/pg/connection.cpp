@@ -273,7 +273,8 @@ Error Connection::error(const PGresult* result, std::string_view doing) const {
   if (!detail.empty()) text += fmt::format(" ({})", detail);
   const auto state = field(result, PG_DIAG_SQLSTATE);
   Error error(ErrorKind::failed, doing.empty() ? text : fmt::format("{}: {}", doing, text));
-  error.side(side_).sqlstate(state).action(classify(state)).hint(field(result, PG_DIAG_MESSAGE_HINT));
+  const auto servers_hint = field(result, PG_DIAG_MESSAGE_HINT);
+  error.side(side_).sqlstate(state).action(classify(state)).hint(servers_hint.empty() ? advice(state) : servers_hint);
   error.key(key_of_detail(detail));
   const auto table = field(result, PG_DIAG_TABLE_NAME);
   if (!table.empty()) error.table(QualifiedName{field(result, PG_DIAG_SCHEMA_NAME), table}.quoted());

@@ -15,7 +15,7 @@ namespace {
 Error failed(Side side, std::string_view doing, std::string_view message, std::string_view state) {
   auto text = one_line(message);
   if (!doing.empty()) text = fmt::format("{}: {}", doing, text);
-  return Error(ErrorKind::failed, text).side(side).sqlstate(state).action(classify(state));
+  return Error(ErrorKind::failed, text).side(side).sqlstate(state).action(classify(state)).hint(advice(state));
 }
 
 // libpqxx 6 keeps no SQLSTATE in these classes.
@@ -72,7 +72,7 @@ void rethrow(Side side, std::string_view doing) {
   } catch (const pqxx::broken_connection& e) {
     throw failed(side, doing, e.what(), "");
   } catch (const pqxx::pqxx_exception& e) {
-    throw failed(side, doing, e.base().what(), "XX000").sqlstate("").action(Action::bug);
+    throw failed(side, doing, e.base().what(), "XX000").sqlstate("").action(Action::bug).hint("");
   }
 }
 

@@ -52,6 +52,7 @@ std::string without_quoted_parts(std::string_view message) {
 }
 
 std::string quoted_value(std::string_view value) {
+  if (!value.empty() && value.find_first_of(" \t\n\r'\\") == value.npos) return std::string(value);
   std::string text = "'";
   for (const char c : value) {
     if (c == '\'' || c == '\\') text += '\\';
@@ -120,6 +121,14 @@ std::string redact(std::string_view conninfo) try {
   return build_conninfo(items);
 } catch (const Error&) {
   return "(a connection string that cannot be read)";
+}
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
+  if (!text.empty() && text.find_first_not_of(kPlain) == text.npos) return std::string(text);
+  std::string word = "'";
+  for (const char c : text) c == '\'' ? word += R"('\'')" : word += c;
+  return word + "'";
 }
 
 std::string find_item(const ConninfoItems& items, std::string_view keyword) {

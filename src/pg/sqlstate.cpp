@@ -39,7 +39,36 @@ constexpr std::array kRules{
     // 58 files and I/O of the server (a removed WAL segment is 58P01); P0 an exception of a trigger; XX corruption.
 };
 
+struct Advice {
+  std::string_view prefix, text;
+};
+
+constexpr std::array kAdvice{
+    Advice{"42501", "GRANT the role what the message says it lacks, or connect as one that has it."},
+    Advice{"25006", "This server only reads: give the primary's connection string."},
+    Advice{"42P01",
+           "Look whether the table was dropped or renamed, and whether the connection goes to the right database."},
+    Advice{"3F000", "Look whether the schema was dropped, and whether the connection goes to the right database."},
+    Advice{"53100", "Make room on the server's disk, then run the same command again."},
+    Advice{"53200", "The server ran out of memory: lower --jobs, or give it more."},
+    Advice{"53300", "Raise max_connections or lower --jobs."},
+    Advice{"53400", "Raise the limit that the message names, then run the same command again."},
+    Advice{"55P03", "Something else holds a lock on it: look into pg_locks, then run the same command again."},
+    Advice{"57014", "Somebody cancelled the statement; nothing is lost, run the same command again."},
+    Advice{"57P0", "The server was stopped or ended the session; nothing is lost, run the same command again."},
+    Advice{"58", "The server has trouble with its files: its log tells more."},
+    Advice{"XX", "The server reports an internal error: its log tells more."},
+    Advice{"22", "Mend the value that the message names, then run the same command again."},
+    Advice{"23", "Remove what stands against it on the target, then run the same command again."},
+};
+
 }  // namespace
+
+std::string_view advice(std::string_view sqlstate) {
+  if (sqlstate.empty()) return "Nothing is lost: check that the server runs, then run the same command again.";
+  const auto found = std::ranges::find_if(kAdvice, [&](const Advice& a) { return sqlstate.starts_with(a.prefix); });
+  return found == kAdvice.end() ? "" : found->text;
+}
 
 Action classify(std::string_view sqlstate) {
   if (sqlstate.empty()) return Action::retry;

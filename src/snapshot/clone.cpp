@@ -44,6 +44,7 @@ void create_source_objects(Build& build, const source::PublicationPlan& publicat
   }
   PGBATON_FAILPOINT("publication_created");
   auto start = Clock::now();
+  build.progress.step = copy::Step::slot;
   build.snapshot = source::SlotSnapshot::create(build.options.source,
                                                 {build.replica.slot, false, build.options.slot_wait}, build.stop);
   build.made.slot = true;
@@ -106,6 +107,7 @@ void copied_already(Build& build) {
 // Once per generation, when every table stands: foreign keys, triggers, views, sequences.
 void complete(Build& build) {
   auto start = Clock::now();
+  build.progress.step = copy::Step::rest;
   if (build.archive) copy::restore_rest(build.options.target, *build.archive, build.replica.replica_role, build.stop);
   copy::copy_sequences(*build.source, *build.target, 0);
   build.summary.finish_time += since(start);

@@ -35,13 +35,18 @@ std::vector<std::string> shape(const catalog::Table& table) {
   return lines;
 }
 
-// With --schema none the target may have more, and constraints and defaults of its own.
-bool fits(const catalog::Table& source, const catalog::Table& target) {
-  return std::all_of(source.columns.begin(), source.columns.end(), [&](const catalog::Column& column) {
-    if (column.name == kGuardColumn) return true;
-    const auto* other = target.find_column(column.name);
-    return other != nullptr && (column.generated != ' ' || other->generated == ' ');
-  });
+// Why rows cannot be copied into the target's table; "" when they can. With --schema none the target may have more,
+// and constraints and defaults of its own.
+std::string misfit(const catalog::Table& source, const catalog::Table* target) {
+  if (target == nullptr) return "the table is missing on the target";
+  for (const auto& column : source.columns) {
+    if (column.name == kGuardColumn) continue;
+    const auto* other = target->find_column(column.name);
+    if (other == nullptr) return fmt::format("the target's table lacks column {}", quote_identifier(column.name));
+    if (column.generated == ' ' && other->generated != ' ')
+      return fmt::format("column {} is generated on the target only", quote_identifier(column.name));
+  }
+  return "";
 }
 
 // What stands or falls with a table: nothing in it holds rows. Anything else that depends on the table (another table,
@@ -107,9 +112,9 @@ void compare(const Build& build, const std::vector<copy::CopyJob>& pending) {
     auto found = on_target.find(job.table.name);
     bool exists = found != on_target.end();
     if (!build.restores_schema()) {
-      if (exists && fits(job.table, found->second)) continue;
-      throw Error(ErrorKind::rejected,
-                  exists ? "the target's table lacks columns of the source's" : "the table is missing on the target")
+      auto why = misfit(job.table, exists ? &found->second : nullptr);
+      if (why.empty()) continue;
+      throw Error(ErrorKind::rejected, why)
           .side(Side::target)
           .table(job.table.name.quoted())
           .hint("Make it the same on the target (--schema none leaves that to you), then run the same command again.");

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "check_parts.hpp"
+#include "estimate.hpp"
 #include "plan.hpp"
 
 namespace pgbaton::snapshot {
@@ -11,13 +12,14 @@ namespace pgbaton::snapshot {
 namespace {
 
 PlannedTable planned(const copy::CopyJob& job, const source::PublicationPlan& publications) {
-  PlannedTable table{job.table.name,
-                     job.table.bytes,
-                     job.table.estimated_rows,
-                     job.state.phase != state::TablePhase::skipped,
-                     job.state.guard,
-                     "",
-                     job.state.note};
+  PlannedTable table;
+  table.name = job.table.name;
+  table.bytes = job.table.bytes;
+  table.estimated_rows = job.table.estimated_rows;
+  table.copied = job.state.phase != state::TablePhase::skipped;
+  table.parts = table.copied ? 1 : 0;
+  table.guard = job.state.guard;
+  table.note = job.state.note;
   auto listed = [&](const std::vector<QualifiedName>& names) {
     return std::ranges::find(names, table.name) != names.end();
   };
@@ -25,6 +27,10 @@ PlannedTable planned(const copy::CopyJob& job, const source::PublicationPlan& pu
   if (listed(publications.tables_inserts_only)) table.publication = publications.publication_inserts;
   return table;
 }
+
+// Beside the workers: control, walsender and holder on the source; on the target control, state, lease, events and the
+// watch over refused COPYs. An index worker has a second connection for the statements of pg_restore.
+constexpr int kSourceOthers = 3, kTargetOthers = 5, kPerIndexJob = 2;
 
 }  // namespace
 
@@ -55,7 +61,10 @@ DryRun plan_clone(const CloneOptions& given) {
     ++copied;
     result.bytes_total += table.bytes;
   }
-  result.copy_connections = std::min(options.jobs, std::max(copied, 1));
+  int jobs = std::min(options.jobs, std::max(copied, 1));
+  result.source_connections = jobs + kSourceOthers;
+  result.target_connections = jobs + kPerIndexJob * options.index_jobs + kTargetOthers;
+  result.estimate = estimate_clone(*source, plan, options);
   return result;
 }
 

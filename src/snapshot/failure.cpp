@@ -41,8 +41,9 @@ void take_back(Build& build) {
 
 std::string drop_line(const Build& build) {
   const auto& name = build.options.names.name;
-  return fmt::format(R"(pgbaton drop{} --source "{}" --target "{}")", name == "default" ? "" : " --name " + name,
-                     pg::redact(build.options.source.conninfo), pg::redact(build.options.target.conninfo));
+  return fmt::format("pgbaton drop{} --source {} --target {}", name == "default" ? "" : " --name " + name,
+                     pg::shell_word(pg::redact(build.options.source.conninfo)),
+                     pg::shell_word(pg::redact(build.options.target.conninfo)));
 }
 
 void keep(Build& build, const Error& error) {

@@ -88,6 +88,8 @@ void load_jobs(Build& build) {
                   recorded.phase == TablePhase::done;
     if (copied) {
       ++build.summary.tables_kept;
+      build.summary.rows_kept += recorded.rows;
+      build.summary.bytes_kept += recorded.bytes;
       build.any_table_committed = true;
     }
     if (found == tables.end() && !copied && recorded.phase != TablePhase::skipped) {

@@ -26,8 +26,9 @@ bool is_small(const copy::CopyJob& job) {
 
 }  // namespace
 
-IndexPool::IndexPool(const CloneOptions& options, const state::Replica& replica, std::stop_source stop)
-    : options_(options), replica_(replica), stop_(std::move(stop)) {
+IndexPool::IndexPool(const CloneOptions& options, const state::Replica& replica, copy::CopyProgress& progress,
+                     std::stop_source stop)
+    : options_(options), replica_(replica), progress_(progress), stop_(std::move(stop)) {
   for (int number = 1; number <= std::max(1, options.index_jobs); ++number)
     workers_.emplace_back([this, number] { run(number); });
 }
@@ -109,11 +110,13 @@ std::vector<IndexPool::Work> IndexPool::take() {
 // Every step looks at the catalog first, so the whole group can be done again on a new connection.
 void IndexPool::process_with_retry(std::vector<Work> group, const std::string& role, Session& session) {
   auto deadline = Deadline::after(kReconnectFor);
+  auto shown = show(group);
   Backoff backoff;
   while (true) {
     try {
       if (!session.target) session.target = pg::open_control(options_.target, role);
-      return process(group, *session.target);
+      process(group, *session.target);
+      return count(group);
     } catch (const Error& error) {
       if (error.action() != Action::retry || deadline.passed() || stop_.stop_requested()) throw;
       log::warning("{}: {}; trying again", role, error.describe());
@@ -121,6 +124,17 @@ void IndexPool::process_with_retry(std::vector<Work> group, const std::string& r
       std::this_thread::sleep_for(backoff.next());
     }
   }
+}
+
+std::shared_ptr<copy::TableInFlight> IndexPool::show(const std::vector<Work>& group) {
+  auto name = group.front().job.table.name.quoted();
+  if (group.size() > 1) name += fmt::format(" and {} small ones", group.size() - 1);
+  return progress_.in_flight.add(name, true, 0);
+}
+
+void IndexPool::count(const std::vector<Work>& group) {
+  for (const auto& work : group) progress_.size_indexed += work.job.state.bytes_total;
+  progress_.tables_indexed += static_cast<std::int64_t>(group.size());
 }
 
 void IndexPool::process(std::vector<Work>& group, pg::Control& target) {

@@ -22,7 +22,8 @@ namespace pgbaton::snapshot {
 class IndexPool {
  public:
   // Starts the workers. A failing one asks `stop` to end the copy, too; finish() throws its error.
-  IndexPool(const CloneOptions& options, const state::Replica& replica, std::stop_source stop);
+  IndexPool(const CloneOptions& options, const state::Replica& replica, copy::CopyProgress& progress,
+            std::stop_source stop);
   ~IndexPool();  // ends the workers after the step in hand
   IndexPool(const IndexPool&) = delete;
   IndexPool& operator=(const IndexPool&) = delete;
@@ -50,9 +51,12 @@ class IndexPool {
   std::vector<Work> take();
   void process_with_retry(std::vector<Work> group, const std::string& role, Session& session);
   void process(std::vector<Work>& group, pg::Control& target);
+  std::shared_ptr<copy::TableInFlight> show(const std::vector<Work>& group);
+  void count(const std::vector<Work>& group);
 
   const CloneOptions& options_;
   const state::Replica replica_;
+  copy::CopyProgress& progress_;
   std::stop_source stop_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

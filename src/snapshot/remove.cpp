@@ -30,8 +30,8 @@ bool attempt(RemovalReport& report, const std::string& what, const std::function
     work();
     return true;
   } catch (const Error& error) {
-    report.left.push_back(
-        fmt::format("{}: {}{}{}", what, error.describe(), error.hint().empty() ? "" : ". ", error.hint()));
+    report.left.push_back(fmt::format("{}: {}{}{}", what, error.describe(), error.has_hint() ? ". " : "",
+                                      error.has_hint() ? error.hint() : ""));
     return false;
   }
 }

@@ -39,7 +39,7 @@ class Rounds {
   explicit Rounds(Build& build)
       : build_(build),
         link_(build.stop, [this] { stop_.request_stop(); }),
-        pool_(build.options, build.replica, stop_) {}
+        pool_(build.options, build.replica, build.progress, stop_) {}
 
   void run() {
     count_totals();
@@ -74,8 +74,12 @@ class Rounds {
       progress.bytes_total += job.state.bytes_total;
       if (is_pending(job)) continue;
       ++progress.tables_done;
+      progress.size_done += job.state.bytes_total;
       progress.rows += job.state.rows;
       progress.bytes += job.state.bytes;
+      if (job.state.phase != TablePhase::done) continue;
+      ++progress.tables_indexed;
+      progress.size_indexed += job.state.bytes_total;
     }
   }
 
@@ -94,6 +98,7 @@ class Rounds {
 
   // A new boundary for what has none yet.
   void take_boundary() {
+    build_.progress.step = copy::Step::slot;
     auto name = free_temporary_slot(*build_.source, build_.options.names);
     build_.snapshot =
         source::SlotSnapshot::create(build_.options.source, {name, true, build_.options.slot_wait}, build_.stop);
@@ -104,6 +109,7 @@ class Rounds {
   // The archive on this round's snapshot, and the target's tables as it describes them.
   void prepare_schema(std::vector<copy::CopyJob>& pending) {
     auto start = Clock::now();
+    build_.progress.step = copy::Step::schema;
     if (build_.restores_schema()) {
       auto schema = build_.options.schema_options;
       for (const auto& name : tables_not_recorded(*build_.source, build_.jobs)) schema.excluded_tables.push_back(name);
@@ -121,6 +127,7 @@ class Rounds {
     }
     restore_or_compare(build_, pending);
     build_.target_roots = load_target_roots(*build_.target);
+    build_.progress.step = copy::Step::tables;
     build_.summary.schema_time += since(start);
   }
 
@@ -178,6 +185,10 @@ class Rounds {
 
   void skip(std::vector<copy::CopyJob>& dropped) {
     for (auto& job : dropped) {
+      build_.progress.size_done += job.state.bytes_total;
+      build_.progress.size_indexed += job.state.bytes_total;
+      ++build_.progress.tables_done;
+      ++build_.progress.tables_indexed;
       job.state.phase = TablePhase::skipped;
       job.state.note = "dropped on the source before it was copied";
       build_.store.store_table(build_.replica, job.state);

@@ -25,7 +25,7 @@ namespace pgbaton::stream {
 // Written by the stream's threads, read by anyone.
 struct Positions {
   std::atomic<std::uint64_t> received{0}, applied{0}, source_flush{0};
-  std::atomic<std::int64_t> transactions{0}, changes{0}, last_commit_time{0}, reconnects{0};
+  std::atomic<std::int64_t> transactions{0}, changes{0}, last_commit_time{0}, reconnects{0}, slot_held{-1};
 };
 
 struct ApplyLoopOptions {

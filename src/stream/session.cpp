@@ -162,6 +162,8 @@ void Session::keep_house(const std::stop_token& done) {
 void Session::housekeeping_round(state::Store& store) {
   context_.lease.check();
   context_.positions.source_flush = catalog::current_flush_lsn(*source_).value;
+  const auto slot = source::load_slot(*source_, context_.replica.slot);
+  context_.positions.slot_held = slot ? slot->held_bytes : -1;
   store.report_positions(context_.replica, Lsn{context_.positions.received}, reader_->confirmed_lsn());
   for (const auto& request : store.take_requests(context_.replica)) {
     if (request.kind == "stop") {

@@ -104,6 +104,7 @@ StreamStatus Stream::status() const {
   status.transactions = positions.transactions;
   status.changes = positions.changes;
   status.reconnects = positions.reconnects;
+  status.slot_held_bytes = positions.slot_held;
   if (status.applied_lsn < status.source_flush_lsn && positions.last_commit_time != 0) {
     status.lag_seconds = seconds_since(positions.last_commit_time);
   }

@@ -8,13 +8,14 @@
 namespace pgbaton::testing {
 namespace {
 
-ProcessOptions command(const Arguments& arguments, const Environment& environment, const std::string& directory) {
+ProcessOptions command(const Arguments& arguments, const Environment& environment, const std::string& directory,
+                       const std::string& terminal) {
   ProcessOptions options;
   options.arguments = {Tool::path()};
   options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
   options.environment = environment;
   options.stdout_file = directory + "/out";
-  options.stderr_file = directory + "/err";
+  options.stderr_file = terminal.empty() ? directory + "/err" : terminal;
   options.directory = directory;
   return options;
 }
@@ -32,9 +33,9 @@ std::string Tool::path() {
   return given ? given : PGBATON_TEST_EXECUTABLE;
 }
 
-Tool::Tool(const Arguments& arguments, const Environment& environment)
+Tool::Tool(const Arguments& arguments, const Environment& environment, const std::string& terminal)
     : directory_(make_run_directory("tool")),
-      process_(command(arguments, environment, directory_)),
+      process_(command(arguments, environment, directory_, terminal)),
       started_(std::chrono::steady_clock::now()) {}
 
 ToolResult Tool::run(const Arguments& arguments, Milliseconds timeout, const Environment& environment) {

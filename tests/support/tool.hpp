@@ -20,7 +20,8 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 class Tool {
  public:
   // Starts it. `environment` is added to ours; PG* variables of ours are removed.
-  explicit Tool(const Arguments& arguments, const Environment& environment = {});
+  // stderr goes to `terminal` when one is given (Terminal::device()).
+  explicit Tool(const Arguments& arguments, const Environment& environment = {}, const std::string& terminal = "");
   Tool(Tool&&) = default;
   Tool& operator=(Tool&&) = default;
 

@@ -64,7 +64,9 @@ class Error : public std::runtime_error {
   const std::string& table() const noexcept { return table_; }
   const std::string& key() const noexcept { return key_; }
   Lsn lsn() const noexcept { return lsn_; }
-  const std::string& hint() const noexcept { return hint_; }
+  bool has_hint() const noexcept { return !hint_.empty(); }
+  // The one given, else what is right for every error of its kind: never empty.
+  std::string hint() const;
   const std::source_location& where() const noexcept { return where_; }
   // One line: message, then (side, SQLSTATE, table, key, LSN) as far as they are known. No hint.
   std::string describe() const;

@@ -3,6 +3,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,9 @@ enum class Format { text, json };
 
 // Call once, before threads start. Without a call: info, text.
 void configure(Level level, Format format);
+// Hands every line, newline included, to `writer` instead of stderr; an empty one gives stderr back. Lines come one at
+// a time. When this returns, the writer before is not in use any more. A writer must not log.
+void redirect(std::function<void(std::string_view line)> writer);
 // Lowercase names as on the command line: debug, info, warning, error. Throws Error(usage).
 Level parse_level(std::string_view text);
 Format parse_format(std::string_view text);

@@ -11,10 +11,10 @@
 #include <pgbaton/base/lsn.hpp>
 #include <pgbaton/base/time.hpp>
 #include <pgbaton/catalog/table.hpp>
+#include <pgbaton/copy/progress.hpp>
 #include <pgbaton/pg/endpoint.hpp>
 #include <pgbaton/state/store.hpp>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <stop_token>
@@ -26,11 +26,6 @@ namespace pgbaton::copy {
 struct CopyJob {
   catalog::Table table;  // as the source describes it
   state::TableState state;
-};
-
-struct CopyProgress {  // written by workers, read by the display; all monotone within a run
-  std::atomic<std::int64_t> tables_done{0}, rows{0}, bytes{0};
-  std::atomic<std::int64_t> tables_total{0}, bytes_total{0};  // set before the first table is copied
 };
 
 struct CopyOptions {

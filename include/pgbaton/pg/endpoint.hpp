@@ -21,10 +21,12 @@ struct Endpoint {
 // Throws Error(usage) without the password in the message.
 using ConninfoItems = std::vector<std::pair<std::string, std::string>>;
 ConninfoItems parse_conninfo(std::string_view conninfo, Side side);
-// keyword='value' pairs, quoted, from items.
+// keyword=value pairs from items, values quoted where they must be.
 std::string build_conninfo(const ConninfoItems& items);
 // The same without password, sslpassword and the like: for logs, state and `ps`.
 std::string redact(std::string_view conninfo);
+// As one word of a shell's command line, for lines that a user pastes.
+std::string shell_word(std::string_view text);
 // For child processes (pg_dump, pg_restore): conninfo without secrets, and the environment that carries them.
 struct ChildConnection {
   std::string conninfo;

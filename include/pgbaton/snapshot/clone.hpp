@@ -1,9 +1,9 @@
 // The handoff (DESIGN 3): publication → slot → holder → schema → copy → indexes → guard → foreign keys. After it the
 // replica is in phase `streaming` and a Stream can be run.
 //
-// Resume: finished tables keep their boundary, everything else gets a new coordinated boundary from a temporary slot with
-// its own settled snapshot; the original slot keeps the stream. Exact, because a change is applied to a table iff its
-// commit LSN >= that table's boundary.
+// Resume: finished tables keep their boundary, everything else gets a new coordinated boundary from a temporary slot
+// with its own settled snapshot; the original slot keeps the stream. Exact, because a change is applied to a table iff
+// its commit LSN >= that table's boundary.
 #pragma once
 #include <pgbaton/catalog/table.hpp>
 #include <pgbaton/copy/copy.hpp>
@@ -37,15 +37,16 @@ struct CloneOptions {
 
 struct CloneSummary {
   std::int64_t tables = 0, rows = 0, bytes = 0, tables_kept = 0, tables_skipped = 0;
-  int boundaries = 0;  // snapshots taken: 1 when nothing had to be taken again
+  std::int64_t rows_kept = 0, bytes_kept = 0;  // of tables_kept, which an earlier run has copied
+  int boundaries = 0;                          // snapshots taken: 1 when nothing had to be taken again
   Lsn consistent_point;
   Milliseconds slot_time{0}, schema_time{0}, copy_time{0}, finish_time{0};
 };
 
-// Builds the replica up to phase streaming, or goes on with an unfinished one. `lease` is held by the caller; its term has
-// not begun (a new replica gets its row here, then the term begins). Returns at once when already copied.
-// A failure before the first table is committed removes everything that was made; a later one keeps slot and state
-// (or drops them by on_failure) and says so.
+// Builds the replica up to phase streaming, or goes on with an unfinished one. `lease` is held by the caller; its term
+// has not begun (a new replica gets its row here, then the term begins). Returns at once when already copied. A failure
+// before the first table is committed removes everything that was made; a later one keeps slot and state (or drops them
+// by on_failure) and says so.
 CloneSummary run_clone(const CloneOptions& options, state::Lease& lease, copy::CopyProgress& progress,
                        const std::stop_token& stop);
 

@@ -11,10 +11,20 @@ struct PlannedTable {
   QualifiedName name;
   std::uint64_t bytes = 0;
   double estimated_rows = -1;  // -1 unknown
+  int parts = 1;               // COPY commands
   bool copied = true;          // false: `note` says why not
   state::GuardKind guard = state::GuardKind::none;
   std::string publication;  // "" when its rows are not published by its own name
   std::string note;
+};
+
+// From sizes and rates measured elsewhere: what to expect, not what is promised.
+struct Estimate {
+  Milliseconds copy_time{0}, index_time{0};  // one after the other; in truth they overlap
+  std::uint64_t index_bytes = 0;             // on the source, and about so on the target
+  std::uint64_t target_wal_bytes = 0;
+  std::uint64_t source_wal_per_second = 0;  // seen while planning
+  std::uint64_t slot_wal_bytes = 0;         // at that rate, what the slot holds when the copy is done
 };
 
 struct DryRun {
@@ -24,7 +34,8 @@ struct DryRun {
   std::vector<PlannedTable> tables;  // in the order of the copy, then those that are not copied
   std::vector<QualifiedName> left_out;
   std::uint64_t bytes_total = 0;
-  int copy_connections = 0;  // on each side
+  int source_connections = 0, target_connections = 0;  // at most, while copying; one of the source's is a walsender
+  Estimate estimate;
 };
 
 // Reads the source in read-only transactions, and nothing else.

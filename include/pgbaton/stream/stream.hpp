@@ -44,6 +44,7 @@ struct StreamStatus {
   std::int64_t transactions = 0, changes = 0, reconnects = 0;
   double lag_seconds = 0;
   std::uint64_t queue_bytes = 0;
+  std::int64_t slot_held_bytes = -1;  // WAL that the slot keeps on the source; -1 unknown
 };
 
 // While it lives the target holds exactly the transactions with commit LSN < lsn, and the appliers rest.

@@ -34,6 +34,7 @@ TEST(Error, DescribesOnlyWhatIsKnown) {
                          .action(Action::stop);
   EXPECT_EQ(error.describe(), "duplicate key (target, SQLSTATE 23505, table \"public\".\"t\", key (id)=(7), LSN 0/15)");
   EXPECT_EQ(error.hint(), "Remove the row.");
+  EXPECT_TRUE(error.has_hint());
   EXPECT_EQ(Error(ErrorKind::failed, "x").lsn(Lsn{1}).describe(), "x (LSN 0/1)");
 }
 

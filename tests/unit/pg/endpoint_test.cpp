@@ -47,9 +47,17 @@ TEST(Conninfo, AnErrorNeverShowsThePassword) {
 }
 
 TEST(Conninfo, RedactDropsSecrets) {
-  EXPECT_EQ(redact("host=h password=secret sslpassword=secret2"), "host='h'");
+  EXPECT_EQ(redact("host=h password=secret sslpassword=secret2"), "host=h");
   EXPECT_THAT(redact("postgres://u:secret@h/d?password=secret"), Not(HasSubstr("secret")));
-  EXPECT_EQ(redact("orders"), "dbname='orders'");
+  EXPECT_EQ(redact("orders"), "dbname=orders");
+  EXPECT_EQ(redact("dbname='my orders' password='x y'"), "dbname='my orders'");
+}
+
+TEST(Conninfo, ShellWordSurvivesAShell) {
+  EXPECT_EQ(shell_word("orders"), "orders");
+  EXPECT_EQ(shell_word("host=h dbname=d"), "'host=h dbname=d'");
+  EXPECT_EQ(shell_word("dbname='my $x'"), R"('dbname='\''my $x'\''')");
+  EXPECT_EQ(shell_word(""), "''");
 }
 
 class ServiceFile : public testing::Test {
@@ -106,8 +114,8 @@ std::string environment_of(const ChildConnection& child, const std::string& name
 TEST(ChildConnection, SecretsGoIntoTheEnvironment) {
   const auto child = child_connection({Side::source, "postgres://u:secret@h/d", "blue", "UTF8"}, "pg_dump");
   EXPECT_THAT(child.conninfo, Not(HasSubstr("secret")));
-  EXPECT_THAT(child.conninfo, HasSubstr("host='h'"));
-  EXPECT_THAT(child.conninfo, HasSubstr("dbname='d'"));
+  EXPECT_THAT(child.conninfo, HasSubstr("host=h"));
+  EXPECT_THAT(child.conninfo, HasSubstr("dbname=d"));
   EXPECT_EQ(environment_of(child, "PGPASSWORD"), "secret");
   EXPECT_EQ(environment_of(child, "PGAPPNAME"), "pgbaton/blue/pg_dump");
   EXPECT_THAT(environment_of(child, "PGOPTIONS"), HasSubstr("-c statement_timeout=0"));

@@ -1,0 +1,57 @@
+// clone --dry-run, for people.
+#include <fmt/format.h>
+#include <pgbaton/base/size.hpp>
+#include <pgbaton/base/time.hpp>
+
+#include "render.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+std::string line(std::string_view label, std::string_view text) {
+  return fmt::format("{:<12}{}\n", label, text);
+}
+
+std::string names_lines(const snapshot::DryRun& plan, std::string_view phase) {
+  std::string text = line("replica", plan.name + (phase == "none" ? "" : fmt::format(" (exists, phase {})", phase)));
+  text += line("slot", plan.slot);
+  text +=
+      line("publication", plan.publication + (plan.own_publication ? "" : " (exists, is verified and never dropped)"));
+  if (!plan.publication_inserts.empty())
+    text += line("", plan.publication_inserts + " (INSERT and TRUNCATE of tables without a usable identity)");
+  text += line("schema",
+               plan.schema == snapshot::SchemaMode::full ? "by pg_dump and pg_restore" : "the target's own tables");
+  return text + line("connections", fmt::format("up to {} to the source (one of them a walsender), {} to the target",
+                                                plan.source_connections, plan.target_connections));
+}
+
+std::string estimate_lines(const snapshot::Estimate& estimate) {
+  std::string text = line("time", fmt::format("about {} for the copy, {} for {} of indexes; less where both overlap",
+                                              format_duration(estimate.copy_time), format_duration(estimate.index_time),
+                                              format_size(estimate.index_bytes)));
+  return text + line("WAL", fmt::format("about {} on the target; the slot will hold about {} on the source, which "
+                                        "writes {}/s now",
+                                        format_size(estimate.target_wal_bytes), format_size(estimate.slot_wal_bytes),
+                                        format_size(estimate.source_wal_per_second)));
+}
+
+}  // namespace
+
+std::string plan_text(const snapshot::DryRun& plan, std::string_view phase) {
+  std::string text = names_lines(plan, phase) + estimate_lines(plan.estimate);
+  text += fmt::format("\n{:>4} {:<44} {:>10} {:>14} {:>5}  {:<7} {}\n", "", "table", "size", "rows (about)", "parts",
+                      "guard", "publication");
+  int number = 0;
+  for (const auto& table : plan.tables) {
+    auto rows = table.estimated_rows < 0 ? "unknown" : fmt::format("{:.0f}", table.estimated_rows);
+    text += fmt::format("{:>4} {:<44} {:>10} {:>14} {:>5}  {:<7} {}\n", table.copied ? std::to_string(++number) : "-",
+                        table.name.quoted(), format_size(table.bytes), rows, table.parts, state::to_string(table.guard),
+                        table.publication.empty() ? "-" : table.publication);
+    if (!table.note.empty()) text += fmt::format("       {}\n", table.note);
+  }
+  for (const auto& name : plan.left_out) text += fmt::format("   - {:<44} left out by the filter\n", name.quoted());
+  return text + fmt::format("\n{} tables to copy, {}; nothing was changed\n", number, format_size(plan.bytes_total));
+}
+
+}  // namespace pgbaton::app
