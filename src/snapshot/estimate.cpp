@@ -24,19 +24,21 @@ double seconds_of(double total, double largest, double rate, int jobs) {
   return std::max(total / (rate * std::clamp(jobs, 1, kUsefulJobs)), largest / rate);
 }
 
+// By relpages: the size functions would wait for locks on user tables.
 std::uint64_t index_bytes(pg::Control& source, const TablePlan& plan) {
+  std::string oids;
+  for (const auto& job : plan.jobs)
+    if (job.state.phase != state::TablePhase::skipped)
+      oids += (oids.empty() ? "" : ",") + std::to_string(job.table.oid);
   return pg::control(Side::source, "reading the size of indexes", [&] {
-    std::uint64_t total = 0;
     pqxx::nontransaction tx(source);
-    for (auto row : tx.exec("select c.oid, pg_catalog.pg_indexes_size(c.oid) from pg_catalog.pg_class c where "
-                            "c.relkind = 'r' and c.relhasindex")) {
-      auto oid = row[0].as<catalog::Oid>();
-      auto copied = std::ranges::any_of(plan.jobs, [&](const copy::CopyJob& job) {
-        return job.table.oid == oid && job.state.phase != state::TablePhase::skipped;
-      });
-      if (copied && !row[1].is_null()) total += row[1].as<std::uint64_t>();
-    }
-    return total;
+    return tx
+        .exec_params1(
+            "select coalesce(sum(c.relpages::bigint), 0)::bigint * current_setting('block_size')::bigint from "
+            "pg_catalog.pg_index x join pg_catalog.pg_class c on c.oid = x.indexrelid where x.indrelid = "
+            "any($1::oid[])",
+            "{" + oids + "}")[0]
+        .as<std::uint64_t>();
   });
 }
 
