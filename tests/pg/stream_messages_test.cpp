@@ -4,7 +4,7 @@
 namespace pgbaton::testing {
 namespace {
 
-TEST_F(MessagesTest, OfAStream) {
+TEST_F(MessagesTest, OfASlot) {
   const Arguments caught_up{"--until", "caught-up"};
   expect_messages({
       {"second_writer",
@@ -54,6 +54,12 @@ TEST_F(MessagesTest, OfAStream) {
        {},
        4,
        {"\"postgres\"", "\"another_database\""}},
+  });
+}
+
+TEST_F(MessagesTest, OfChangesThatAreRefused) {
+  const Arguments caught_up{"--until", "caught-up"};
+  expect_messages({
       {"column_added",
        [](Scene& s) {
          s.cloned();
@@ -103,6 +109,11 @@ TEST_F(MessagesTest, OfAStream) {
        caught_up,
        8,
        {"\"public\".\"t\"", "no_bad", "LSN"}},
+  });
+}
+
+TEST_F(MessagesTest, OfTheEnd) {
+  expect_messages({
       {"guard_in_use",
        [](Scene& s) {
          s.cloned();
