@@ -14,13 +14,11 @@ namespace pgbaton::apply {
 namespace {
 
 constexpr std::string_view kMissingHint =
-    "The row was removed on the target, or never copied: put it back or copy the table again (pgbaton resync), then "
-    "run the "
-    "same command again.";
+    "The row was removed on the target, or never copied: put it back as the source has it, then run the same command "
+    "again; or start anew with pgbaton clone --restart.";
 constexpr std::string_view kConflictHint =
-    "Something else wrote to the target: remove the row there, or copy the table again (pgbaton resync), then run the "
-    "same "
-    "command again.";
+    "Something else wrote to the target: remove the row there, then run the same command again; or start anew with "
+    "pgbaton clone --restart.";
 
 constexpr std::string_view kTriggerHint = "Look for a trigger, rule or policy on the table that swallows writes.";
 

@@ -8,7 +8,7 @@
 namespace pgbaton::source {
 namespace {
 
-constexpr std::string_view kStartAnew = "A new bootstrap is needed: pgbaton clone --restart (or rebuild).";
+constexpr std::string_view kStartAnew = "A new bootstrap is needed: pgbaton clone --restart.";
 
 [[noreturn]] void lost(const ExpectedHistory& expected, const std::string& message, std::string_view hint) {
   throw Error(ErrorKind::boundary_lost, message).side(Side::source).lsn(expected.applied_lsn).hint(hint);
@@ -56,11 +56,10 @@ std::string reason_of(const SlotInfo& slot) {
 std::string_view hint_of(const SlotInfo& slot) {
   const auto& reason = slot.invalidation_reason;
   if (reason == "idle_timeout") {
-    return "Raise idle_replication_slot_timeout, then start anew: pgbaton clone --restart (or rebuild).";
+    return "Raise idle_replication_slot_timeout, then start anew: pgbaton clone --restart.";
   }
   if (reason.empty() || reason == "wal_removed") {
-    return "Raise max_slot_wal_keep_size or keep the follower running, then start anew: pgbaton clone --restart (or "
-           "rebuild).";
+    return "Raise max_slot_wal_keep_size or keep the follower running, then start anew: pgbaton clone --restart.";
   }
   return kStartAnew;
 }

@@ -42,16 +42,16 @@ Error stream_error(const pg::Connection& connection, const PGresult* result, con
   return Error(ErrorKind::boundary_lost, error.message())
       .side(Side::source)
       .sqlstate(state)
-      .hint(undefined ? "The slot or a publication of the replica is gone. A new bootstrap is needed: pgbaton clone "
-                        "--restart (or rebuild)."
-                      : "What the slot needs is gone on the source. A new bootstrap is needed: pgbaton clone --restart "
-                        "(or rebuild).");
+      .hint(undefined
+                ? "The slot or a publication of the replica is gone. A new bootstrap is needed: pgbaton clone "
+                  "--restart."
+                : "What the slot needs is gone on the source. A new bootstrap is needed: pgbaton clone --restart.");
 }
 
 Error publication_error(const std::string& what) {
   return Error(ErrorKind::boundary_lost, what)
       .side(Side::source)
-      .hint("Changes were left out of the stream. A new bootstrap is needed: pgbaton clone --restart (or rebuild).");
+      .hint("Changes were left out of the stream. A new bootstrap is needed: pgbaton clone --restart.");
 }
 
 Milliseconds load_sender_timeout(pg::Connection& connection) {
