@@ -24,6 +24,23 @@ std::optional<state::Lease> take_lease(const Context& context) {
   }
 }
 
+// What finish would have made is not made by drop; silence would let it look complete.
+void warn_of_deferred(const Context& context) {
+  try {
+    auto target = pg::open_control(context.target(), "drop");
+    state::Store store(*target);
+    if (!store.installed()) return;
+    auto replica = store.load_replica(context.names.name);
+    if (!replica || replica->replica_role || replica->phase < state::Phase::streaming) return;
+    log::warning(
+        "foreign keys, triggers and rules of the source wait for `finish` and are not made by `drop`; take them from "
+        "the "
+        "source with pg_dump --section=post-data");
+  } catch (const Error& error) {
+    log::debug("{}", error.describe());
+  }
+}
+
 }  // namespace
 
 void print_removal(const Context& context, const snapshot::RemovalReport& report) {
@@ -45,6 +62,7 @@ void print_removal(const Context& context, const snapshot::RemovalReport& report
 int run_drop(Context& context) {
   context.source();
   auto lease = take_lease(context);
+  warn_of_deferred(context);
   auto report = snapshot::remove_replica(context.source(), context.target(), context.names);
   print_removal(context, report);
   return report.left.empty() ? 0 : exit_code(ErrorKind::failed);

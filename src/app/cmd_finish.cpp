@@ -29,24 +29,47 @@ bool was_drained(state::Store& store, const Context& context, const state::Repli
   return !source::load_slot(*source, replica.slot).has_value();
 }
 
-void drain(const Context& context, state::Store& store, state::Lease& lease, const state::Replica& replica) {
-  if (was_drained(store, context, replica)) return;
-  if (replica.phase >= state::Phase::streaming) {
-    auto run = run_stream(context, lease, replica, stream::UntilApplied{current_barrier(context)}, true);
-    require_reached(run.ended);
-    snapshot::create_deferred(context.clone_options(true), replica, context.stop);
-  }
-  store.add_event(replica.name, kDrained, "");
+void drain(const Context& context, state::Lease& lease, const state::Replica& replica) {
+  if (replica.phase < state::Phase::streaming) return;
+  auto run = run_stream(context, lease, replica, stream::UntilApplied{current_barrier(context)}, true);
+  require_reached(run.ended);
 }
 
-void drain_if_possible(const Context& context, state::Store& store, state::Lease& lease,
-                       const state::Replica& replica) {
+// Whether an error is one that --force goes over.
+bool may_go_on(const Context& context, const Error& error) {
+  return context.options.force && error.kind() != ErrorKind::held_elsewhere && !context.stop.stop_requested();
+}
+
+// What waits for finish is made also when the drain failed: once the state is gone, nothing of ours can make it any
+// more. Says what is left out, empty when nothing is.
+std::string make_deferred(const Context& context, const state::Replica& replica) {
+  if (replica.phase < state::Phase::streaming) return {};
   try {
-    drain(context, store, lease, replica);
+    snapshot::create_deferred(context.clone_options(true), replica, context.stop);
+    return {};
   } catch (const Error& error) {
-    if (!context.options.force || error.kind() == ErrorKind::held_elsewhere || context.stop.stop_requested()) throw;
+    if (!may_go_on(context, error)) throw;
+    return fmt::format(
+        "foreign keys, triggers and rules that were to be made now ({}); take them from the source with pg_dump "
+        "--section=post-data",
+        error.describe());
+  }
+}
+
+// All that needs the stream or the source's catalogs; says what --force left out.
+std::string complete(const Context& context, state::Store& store, state::Lease& lease, const state::Replica& replica) {
+  bool drained = false;
+  try {
+    if (was_drained(store, context, replica)) return {};
+    drain(context, lease, replica);
+    drained = true;
+  } catch (const Error& error) {
+    if (!may_go_on(context, error)) throw;
     log::warning("--force: going on although the replica could not be drained: {}", error.describe());
   }
+  auto left = make_deferred(context, replica);
+  if (drained && left.empty()) store.add_event(replica.name, kDrained, "");
+  return left;
 }
 
 // Before the term begins: a refusal leaves no trace in the state.
@@ -62,8 +85,10 @@ void require_ready(const Context& context, state::Store& store) {
 snapshot::RemovalReport finish(const Context& context, state::Store& store, state::Lease& lease) {
   lease.begin_term();
   state::Replica replica = require_replica(context, store);
-  drain_if_possible(context, store, lease, replica);
-  return snapshot::remove_replica(context.source(), context.target(), context.names);
+  const auto left = complete(context, store, lease, replica);
+  auto report = snapshot::remove_replica(context.source(), context.target(), context.names);
+  if (!left.empty()) report.left.push_back(left);
+  return report;
 }
 
 // Says so when there is no replica.

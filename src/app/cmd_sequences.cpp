@@ -1,4 +1,6 @@
 #include <fmt/format.h>
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
 #include <pgbaton/copy/finalize.hpp>
 
 #include "command.hpp"
@@ -9,9 +11,16 @@ namespace pgbaton::app {
 int run_sequences(Context& context) {
   auto source = pg::open_control(context.source(), "sequences");
   auto target = pg::open_control(context.target(), "sequences");
-  std::int64_t set = copy::copy_sequences(*source, *target, context.options.gap);
+  std::vector<QualifiedName> missing;
+  std::int64_t set = copy::copy_sequences(*source, *target, context.options.gap, &missing);
+  const auto total = set + static_cast<std::int64_t>(missing.size());
+  if (set == 0 && total > 0)
+    throw Error(ErrorKind::usage, fmt::format("none of the source's {} sequences exists on the target", total))
+        .side(Side::target)
+        .hint("Name the database that was cloned in --target.");
+  for (const auto& name : missing) log::warning("sequence {} does not exist on the target", name.quoted());
   print(context.options.json ? small_json({{"sequences_set", set}, {"gap", context.options.gap}})
-                             : fmt::format("{} sequences set, gap {}", set, context.options.gap));
+                             : fmt::format("{} of {} sequences set, gap {}", set, total, context.options.gap));
   return 0;
 }
 

@@ -37,13 +37,16 @@ std::string statement(const std::vector<Setting>& settings, std::size_t begin, s
 }
 
 std::vector<Setting> plan(const std::vector<catalog::Sequence>& from, const std::vector<catalog::Sequence>& to,
-                          std::int64_t gap) {
+                          std::int64_t gap, std::vector<QualifiedName>* missing) {
   std::map<QualifiedName, const catalog::Sequence*> targets;
   for (const auto& sequence : to) targets.emplace(sequence.name, &sequence);
   std::vector<Setting> settings;
   for (const auto& sequence : from) {
     const auto found = targets.find(sequence.name);
-    if (found == targets.end()) continue;
+    if (found == targets.end()) {
+      if (missing != nullptr) missing->push_back(sequence.name);
+      continue;
+    }
     const auto value = advanced_value(sequence, gap);
     const auto& limits = *found->second;
     if (!value) throw out_of_limits(sequence, gap).side(Side::source);
@@ -66,10 +69,10 @@ std::optional<std::int64_t> advanced_value(const catalog::Sequence& sequence, st
   return value;
 }
 
-int copy_sequences(pg::Control& source, pg::Control& target, std::int64_t gap) {
+int copy_sequences(pg::Control& source, pg::Control& target, std::int64_t gap, std::vector<QualifiedName>* missing) {
   if (gap < 0) throw Error(ErrorKind::usage, "--gap must not be negative");
   const auto settings =
-      plan(catalog::load_sequences(source, Side::source), catalog::load_sequences(target, Side::target), gap);
+      plan(catalog::load_sequences(source, Side::source), catalog::load_sequences(target, Side::target), gap, missing);
   pg::control(Side::target, "setting sequences", [&] {
     pqxx::work tx(target);
     for (std::size_t begin = 0; begin < settings.size(); begin += kPerStatement) {

@@ -36,6 +36,8 @@ RestReport restore_rest(const pg::Endpoint& target, const SchemaArchive& archive
                         const std::stop_token& stop);
 // setval for every sequence that exists on both sides, source's last_value + gap × increment, all or none. One that was
 // never called stays so. Returns how many. Error(rejected) names one that would pass its limit.
-int copy_sequences(pg::Control& source, pg::Control& target, std::int64_t gap);
+// `missing` receives the source's sequences that the target does not have.
+int copy_sequences(pg::Control& source, pg::Control& target, std::int64_t gap,
+                   std::vector<QualifiedName>* missing = nullptr);
 
 }  // namespace pgbaton::copy
