@@ -5,7 +5,6 @@
 namespace pgbaton::testing {
 namespace {
 
-
 enum class Arrival { live, backlog };
 void PrintTo(Arrival arrival, std::ostream* out) {
   *out << (arrival == Arrival::live ? "live" : "backlog");
