@@ -1,5 +1,4 @@
-// `check`: everything it can find in one golden document, each blocker alone, that it changes nothing, and that the
-// application's statements keep working on the tables it warns of (S41).
+// `check`: all it can find as a golden document, each blocker alone, that it changes nothing; the application (S41).
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -32,9 +31,7 @@ class CheckTest : public PairTest {
     EXPECT_EQ(result.code, expected_code) << result;
     auto document = Json::parse(result.out);
     for (const auto& finding : document.value("findings", Json::array())) {
-      if (finding.at("severity") != "note") {
-        EXPECT_NE(finding.at("remedy"), "") << finding;
-      }
+      EXPECT_TRUE(finding.at("severity") == "note" || finding.at("remedy") != "") << finding;
       EXPECT_NE(finding.at("object"), "") << finding;
     }
     return document;

@@ -4,9 +4,9 @@
 //
 //   begin();  apply(window); apply(window) …  commit(applied_lsn, …)      or rollback()
 //
-// apply() writes one window of changes, in order, atomically within the open transaction: under a savepoint by the batch
-// strategy (coalesced per key, a few set-based statements per table, every count checked); when that meets a data error
-// or a wrong count, back to the savepoint and change by change in the source's order. What fails there is real:
+// apply() writes one window of changes, in order, atomically within the open transaction: under a savepoint by the
+// batch strategy (coalesced per key, a few set-based statements per table, every count checked); when that meets a data
+// error or a wrong count, back to the savepoint and change by change in the source's order. What fails there is real:
 // Error(rejected) with table, key and LSN. A window may end anywhere in a source transaction; commit() comes only after
 // whole ones (G4, the caller's duty).
 #pragma once
@@ -28,15 +28,15 @@ struct ApplierOptions {
   int applier_number = 0, applier_count = 1;
   std::int64_t epoch = 0;
   Strategy strategy = Strategy::batch;
-  bool replica_role = true;  // SET session_replication_role = replica; refused: Error(preflight)
+  bool replica_role = true;          // SET session_replication_role = replica; refused: Error(preflight)
   std::string lock_timeout = "30s";  // S37: a blocked apply says so instead of waiting for ever
 };
 
 struct ApplyCounters {
-  std::int64_t changes = 0;        // as received
-  std::int64_t rows_written = 0;   // after coalescing
-  std::int64_t stale = 0;          // skipped because the guard was newer
-  std::int64_t fallbacks = 0;      // windows replayed change by change
+  std::int64_t changes = 0;       // as received
+  std::int64_t rows_written = 0;  // after coalescing
+  std::int64_t stale = 0;         // skipped because the guard was newer
+  std::int64_t fallbacks = 0;     // windows replayed change by change
   std::int64_t target_transactions = 0;
 };
 
@@ -48,9 +48,9 @@ class Applier {
 
   void begin();
   void apply(std::span<const Change> window);
-  // Writes the progress row and commits. Throws Error(held_elsewhere) when fenced. After an Error(failed, retry) here the
-  // outcome of COMMIT is unknown: the progress row decides, after a new connection.
-  // source_commit_time: microseconds since 2000-01-01 of the last transaction, 0 for a pure position.
+  // Writes the progress row and commits. Throws Error(held_elsewhere) when fenced. After an Error(failed, retry) here
+  // the outcome of COMMIT is unknown: the progress row decides, after a new connection. source_commit_time:
+  // microseconds since 2000-01-01 of the last transaction, 0 for a pure position.
   void commit(Lsn applied_lsn, std::int64_t source_commit_time, std::int64_t source_transactions);
   void rollback();
   bool in_transaction() const;

@@ -25,7 +25,7 @@ enum class Delivery {
 struct TargetColumn {
   std::string name;
   std::string quoted;
-  std::string cast_type;        // type without modifier, qualified and quoted (catalog::Column::cast_type)
+  std::string cast_type;  // type without modifier, qualified and quoted (catalog::Column::cast_type)
   bool type_is_array = false;
   bool type_is_integer = false;
   bool has_equality = true;
