@@ -127,7 +127,7 @@ TEST_F(MessagesTest, OfACopy) {
        },
        "clone",
        {"--schema", "none"},
-       8,
+       3,
        {"\"public\".\"t\"", "\"u\""}},
       {"row_refused",
        [](Scene& s) {
