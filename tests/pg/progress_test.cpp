@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-class ProgressTest : public PairTest {
+class ProgressDisplayTest : public PairTest {
  protected:
   Tool start_on(const Terminal& terminal, const std::string& command, const Arguments& more) {
     return Tool(arguments(command, more), Terminal::environment(), terminal.device());
@@ -53,7 +53,7 @@ void expect_block_fits(Terminal& terminal) {
   for (const auto& line : terminal.lines()) EXPECT_LE(std::count(line.begin(), line.end(), '%'), 1) << line;
 }
 
-TEST_F(ProgressTest, BarsOfACloneAt80Columns) {
+TEST_F(ProgressDisplayTest, BarsOfACloneAt80Columns) {
   create_tables();
   Terminal terminal(80, 24);
   auto clone = start_on(terminal, "clone", {"--max-rate", "2MB", "--jobs", "2"});
@@ -75,7 +75,7 @@ TEST_F(ProgressTest, BarsOfACloneAt80Columns) {
   expect_only_log(terminal);
 }
 
-TEST_F(ProgressTest, BarsOfACloneAt200ColumnsAndAfterResizes) {
+TEST_F(ProgressDisplayTest, BarsOfACloneAt200ColumnsAndAfterResizes) {
   create_tables();
   Terminal terminal(200, 30);
   auto clone = start_on(terminal, "clone", {"--max-rate", "1MB", "--jobs", "4", "--log-level", "debug"});
@@ -98,7 +98,7 @@ TEST_F(ProgressTest, BarsOfACloneAt200ColumnsAndAfterResizes) {
   expect_only_log(terminal);
 }
 
-TEST_F(ProgressTest, LineOfAStream) {
+TEST_F(ProgressDisplayTest, LineOfAStream) {
   source().exec("create table t (id bigserial primary key, v text)");
   create_marker();
   clone_until_caught_up();
@@ -126,7 +126,7 @@ TEST_F(ProgressTest, LineOfAStream) {
   expect_equal_after_drain();
 }
 
-TEST_F(ProgressTest, WithoutATerminalThereAreLinesOnly) {
+TEST_F(ProgressDisplayTest, WithoutATerminalThereAreLinesOnly) {
   source().exec("create table t (id bigint primary key); insert into t values (1)");
   for (const auto* style : {"auto", "plain", "none"}) {
     const auto result = run("clone", {"--until", "caught-up", "--progress", style});
@@ -136,7 +136,7 @@ TEST_F(ProgressTest, WithoutATerminalThereAreLinesOnly) {
 }
 
 // What scripts rely on stays as it is on a terminal, too.
-TEST_F(ProgressTest, QuietPlainAndNoneDrawNothing) {
+TEST_F(ProgressDisplayTest, QuietPlainAndNoneDrawNothing) {
   create_filled("t", 20'000);
   source().exec("analyze");
   for (const auto& flags : {Arguments{"--quiet"}, {"--progress", "none"}, {"--progress", "plain"}}) {
