@@ -112,10 +112,14 @@ TEST_F(ProgressDisplayTest, LineOfAStream) {
   EXPECT_THAT(terminal.line_with("stream   "), HasSubstr("applied "));
   EXPECT_THAT(terminal.screen(), HasSubstr(" behind ("));
   resize(terminal, follower, 200, 30);
-  std::this_thread::sleep_for(Milliseconds(1000));
+  const std::regex moving("[1-9][0-9,]* changes/s  [1-9][0-9,]* transactions/s");
+  auto line = terminal.line_with("stream   ");
+  for (int i = 0; i < 150 && !std::regex_search(line, moving); ++i) {
+    std::this_thread::sleep_for(Milliseconds(100));
+    line = terminal.line_with("stream   ");
+  }
   keep_capture("stream at 200 columns", terminal.screen());
-  const auto line = terminal.line_with("stream   ");
-  EXPECT_TRUE(std::regex_search(line, std::regex("[1-9][0-9,]* changes/s  [1-9][0-9,]* transactions/s"))) << line;
+  EXPECT_TRUE(std::regex_search(line, moving)) << line;
   EXPECT_THAT(line, HasSubstr("of WAL held"));
   load.stop();
   follower.kill(SIGTERM);
