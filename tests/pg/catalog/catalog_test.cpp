@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 class CatalogTest : public ::testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    if (!Cluster::available(GetParam())) GTEST_SKIP() << "run scripts/postgres " << GetParam();
+    ASSERT_TRUE(Cluster::available(GetParam())) << "run scripts/postgres " << GetParam();
     server.emplace(testing::ClusterOptions{.major = GetParam()});
     control = connect();
   }
@@ -269,7 +269,7 @@ create temp sequence tmp; create schema pgbaton; create sequence pgbaton.own)");
 }
 
 TEST_P(CatalogTest, VirtualColumnsAndUnvalidatedNotNull) {
-  if (!since(18)) GTEST_SKIP() << "18 and later";
+  if (!since(18)) return;  // neither exists before
   exec(R"(
 create table vfull (a int, g int generated always as (a + 1)); alter table vfull replica identity full;
 create table nn (a int, b int primary key); insert into nn values (null, 1);

@@ -75,7 +75,7 @@ class Majors : public ::testing::TestWithParam<int> {};
 
 // Hostile defaults of role and database; neither may reach a session of ours.
 TEST_P(Majors, PinsHoldOnEveryKindOfConnection) {
-  if (!Cluster::available(GetParam())) GTEST_SKIP() << "no binaries of " << GetParam();
+  ASSERT_TRUE(Cluster::available(GetParam())) << "run scripts/postgres " << GetParam();
   Cluster server({.major = GetParam()});
   if (GetParam() >= 14) server.exec("alter role postgres set idle_session_timeout = '5s'");
   server.exec(

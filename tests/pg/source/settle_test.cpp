@@ -49,7 +49,7 @@ class SettleTest : public PairTest, public ::testing::WithParamInterface<int> {
   static constexpr int kWriters = 18;
   ClusterOptions source_options() const override { return {.major = GetParam(), .settings = {{"fsync", "on"}}}; }
   void SetUp() override {
-    if (!Cluster::available(GetParam())) GTEST_SKIP() << "run scripts/postgres " << GetParam();
+    ASSERT_TRUE(Cluster::available(GetParam())) << "run scripts/postgres " << GetParam();
     PairTest::SetUp();
   }
 

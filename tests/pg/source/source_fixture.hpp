@@ -22,7 +22,7 @@ class SourceTest : public ::testing::TestWithParam<int> {
     return {{"max_prepared_transactions", "10"}};
   }
   void SetUp() override {
-    if (!Cluster::available(GetParam())) GTEST_SKIP() << "run scripts/postgres " << GetParam();
+    ASSERT_TRUE(Cluster::available(GetParam())) << "run scripts/postgres " << GetParam();
     server.emplace(ClusterOptions{.major = GetParam(), .settings = settings()});
     endpoint = {Side::source, server->conninfo(), "test"};
     connection = pg::open_control(endpoint, "control");
