@@ -80,13 +80,13 @@ void Proxy::accept_loop() {
       close(server);
       continue;
     }
-    relays_.emplace_back([client, server, this] { relay(client, server, stop_); });
+    relays_.emplace_back([client, server, cuts = cuts_.load(), this] { relay(client, server, cuts); });
   }
 }
 
-void Proxy::relay(int client, int server, const std::atomic<bool>& stop) {
+void Proxy::relay(int client, int server, int cuts_before) const {
   pollfd watch[2] = {{client, POLLIN, 0}, {server, POLLIN, 0}};
-  for (bool open = true; open && !stop;) {
+  for (bool open = true; open && !stop_ && cuts_ == cuts_before;) {
     if (poll(watch, 2, 50) <= 0) continue;
     if (watch[0].revents != 0) open = pump(client, server);
     if (open && watch[1].revents != 0) open = pump(server, client);

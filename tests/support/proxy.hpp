@@ -17,15 +17,17 @@ class Proxy {
   int port() const { return port_; }
   std::string conninfo(const std::string& database = "postgres") const;
   int connections() const { return connections_; }
+  // Ends every connection there is, with whatever is on its way; new ones are accepted as before.
+  void cut() { ++cuts_; }
 
  private:
   void accept_loop();
-  static void relay(int client, int server, const std::atomic<bool>& stop);
+  void relay(int client, int server, int cuts_before) const;
 
   std::vector<int> server_ports_;
   int listener_ = -1, port_ = 0;
   std::atomic<bool> stop_{false};
-  std::atomic<int> connections_{0};
+  std::atomic<int> connections_{0}, cuts_{0};
   std::thread acceptor_;
   std::vector<std::thread> relays_;  // of the acceptor alone
 };
