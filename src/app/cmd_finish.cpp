@@ -5,6 +5,7 @@
 // (again). Without the note a missing slot is what it always is: changes are lost, exit 4.
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
 #include <pgbaton/source/slot.hpp>
@@ -67,8 +68,11 @@ std::string complete(const Context& context, state::Store& store, state::Lease& 
     if (!may_go_on(context, error)) throw;
     log::warning("--force: going on although the replica could not be drained: {}", error.describe());
   }
+  PGBATON_FAILPOINT("finish_drained");
   auto left = make_deferred(context, replica);
+  PGBATON_FAILPOINT("finish_deferred");
   if (drained && left.empty()) store.add_event(replica.name, kDrained, "");
+  PGBATON_FAILPOINT("finish_noted");
   return left;
 }
 
@@ -96,6 +100,7 @@ bool nothing_to_do(const Context& context) {
   auto target = pg::open_control(context.target(), "state");
   state::Store store(*target);
   if (store.load_replica(context.names.name)) return false;
+  store.drop_schema_if_unused();  // a run that was killed just before its end leaves it empty
   std::string others;
   for (const auto& name : store.replica_names()) others += (others.empty() ? "" : ", ") + name;
   auto text = fmt::format("the target knows no replica named {}: nothing to finish{}", context.names.name,

@@ -16,7 +16,7 @@
 namespace pgbaton {
 namespace {
 
-enum class Effect { kill, error, stop, sleep, on };
+enum class Effect { kill, error, stop, sleep, freeze, on };
 
 struct Point {
   Effect effect = Effect::kill;
@@ -28,7 +28,7 @@ using Points = std::map<std::string, Point, std::less<>>;
 
 [[noreturn]] void refuse(std::string_view text) {
   throw Error(ErrorKind::usage, fmt::format("PGBATON_FAILPOINTS: \"{}\" is not understood", text))
-      .hint("Write name=kill|error|stop|sleep:MILLISECONDS|on, each with an optional @N, separated by commas.");
+      .hint("Write name=kill|error|stop|freeze|sleep:MILLISECONDS|on, each with an optional @N, separated by commas.");
 }
 
 long number(std::string_view digits, std::string_view all) {
@@ -50,6 +50,8 @@ Point parse_point(std::string_view action, std::string_view all) {
     point.effect = Effect::error;
   } else if (action == "stop") {
     point.effect = Effect::stop;
+  } else if (action == "freeze") {
+    point.effect = Effect::freeze;
   } else if (action == "on") {
     point.effect = Effect::on;
   } else if (action.starts_with("sleep:")) {
@@ -103,6 +105,9 @@ void failpoint(const char* name) {
       throw Error(ErrorKind::failed, fmt::format("failpoint {}", name)).action(Action::retry);
     case Effect::stop:
       throw Error(ErrorKind::failed, fmt::format("failpoint {}", name)).action(Action::stop);
+    case Effect::freeze:
+      ::kill(::getpid(), SIGSTOP);
+      return;
     case Effect::sleep:
       std::this_thread::sleep_for(std::chrono::milliseconds(point->sleep_ms));
       return;

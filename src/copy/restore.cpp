@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 
 #include "sql_script.hpp"
@@ -117,31 +118,101 @@ void run_entry(pg::Connection& target, const TocEntry& entry, const std::stop_to
   }
 }
 
-void restore_definitions(const pg::Endpoint& target, const std::vector<TocEntry>& entries,
-                         const std::stop_token& stop) {
-  auto connection = open_restore(target, "schema");
-  const long limit = entries_per_transaction(connection);
-  const auto tables =
-      std::ranges::count_if(entries, [](const TocEntry& entry) { return entry.description == "TABLE"; });
-  const bool one_transaction = tables <= limit;
-  if (!one_transaction)
-    log::info("{} tables: their definitions are restored in several transactions of {} objects", tables, limit);
-  long done = 0;
-  connection.exec("BEGIN");
-  for (const auto& entry : entries) {
-    if (entry.section != Section::pre_data) continue;
+namespace {
+
+// An object of an earlier run whose definition changed on the source since: a table is compared and made anew later.
+void run_unless_there(pg::Connection& target, const TocEntry& entry, const std::stop_token& stop) {
+  target.exec("SAVEPOINT entry");
+  try {
+    run_entry(target, entry, stop);
+    target.exec("RELEASE SAVEPOINT entry");
+  } catch (const Error& error) {
+    const bool refused = may_be_refused(entry) && error.sqlstate() == "42501";
+    if (!refused && !exists_already(error.sqlstate())) throw;
+    target.exec("ROLLBACK TO SAVEPOINT entry");
+    log::warning("{} stays as an earlier run restored it: {}", describe(entry), error.message());
+  }
+}
+
+// FNV-1a, 64 bits: the same in every build, unlike std::hash.
+std::string fingerprint(const TocEntry& entry) {
+  std::uint64_t hash = 14695981039346656037u;
+  for (const std::string* part : {&entry.description, &entry.schema, &entry.tag, &entry.sql}) {
+    for (const char c : *part) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    hash *= 1099511628211u;  // "a" and "bc" are not "ab" and "c"
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+// One restore of section pre-data. What is committed and the record of it are one transaction.
+class Definitions {
+ public:
+  Definitions(const pg::Endpoint& target, const std::vector<TocEntry>& entries, const std::stop_token& stop,
+              const RestoreRecord& record)
+      : entries_(entries), stop_(stop), record_(record), connection_(open_restore(target, "schema")) {}
+
+  void run() {
+    const long limit = entries_per_transaction(connection_);
+    const auto tables =
+        std::ranges::count_if(entries_, [](const TocEntry& entry) { return entry.description == "TABLE"; });
+    const bool one_transaction = tables <= limit;
+    if (!one_transaction)
+      log::info("{} tables: their definitions are restored in several transactions of {} objects", tables, limit);
+    connection_.exec("BEGIN");
+    for (const auto& entry : entries_) {
+      if (!restore(entry)) continue;
+      if (!one_transaction && static_cast<long>(made_.size()) >= limit) {
+        commit(false);
+        PGBATON_FAILPOINT("schema_part_restored");
+        connection_.exec("BEGIN");
+      }
+    }
+    drop_copied_guards(connection_, entries_);
+    PGBATON_FAILPOINT("schema_before_commit");
+    commit(true);
+  }
+
+ private:
+  // False when there was nothing to do.
+  bool restore(const TocEntry& entry) {
+    if (entry.section != Section::pre_data) return false;
     if (entry.left_out) {
       log::info("left out with the excluded tables: {}", describe(entry));
-      continue;
+      return false;
     }
-    if (may_be_refused(entry))
-      run_refusable(connection, entry, stop);
+    auto print = fingerprint(entry);
+    if (record_.done.contains(print)) return false;
+    if (!record_.done.empty())
+      run_unless_there(connection_, entry, stop_);
+    else if (may_be_refused(entry))
+      run_refusable(connection_, entry, stop_);
     else
-      run_entry(connection, entry, stop);
-    if (!one_transaction && ++done % limit == 0) connection.exec("COMMIT; BEGIN");
+      run_entry(connection_, entry, stop_);
+    made_.push_back(std::move(print));
+    return true;
   }
-  drop_copied_guards(connection, entries);
-  connection.exec("COMMIT");
+
+  void commit(bool last) {
+    if (record_.statement && connection_.exec(record_.statement(made_, last)).affected() != 1)
+      throw Error(ErrorKind::held_elsewhere, "fenced: another process has taken this replica over")
+          .side(Side::target)
+          .hint("Look at `pgbaton status`; only one process may write a replica.");
+    connection_.exec("COMMIT");
+    made_.clear();
+  }
+
+  const std::vector<TocEntry>& entries_;
+  const std::stop_token& stop_;
+  const RestoreRecord& record_;
+  pg::Connection connection_;
+  std::vector<std::string> made_;  // in the open transaction
+};
+
+}  // namespace
+
+void restore_definitions(const pg::Endpoint& target, const std::vector<TocEntry>& entries, const std::stop_token& stop,
+                         const RestoreRecord& record) {
+  Definitions(target, entries, stop, record).run();
 }
 
 }  // namespace pgbaton::copy

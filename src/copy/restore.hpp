@@ -16,7 +16,8 @@ pg::Connection open_restore(const pg::Endpoint& target, std::string_view role);
 void run_entry(pg::Connection& target, const TocEntry& entry, const std::stop_token& stop);
 
 // SchemaArchive::restore_pre_data.
-void restore_definitions(const pg::Endpoint& target, const std::vector<TocEntry>& entries, const std::stop_token& stop);
+void restore_definitions(const pg::Endpoint& target, const std::vector<TocEntry>& entries, const std::stop_token& stop,
+                         const RestoreRecord& record);
 
 // "INDEX public.t_a_idx", for messages.
 std::string describe(const TocEntry& entry);

@@ -124,8 +124,9 @@ const std::vector<TocEntry>& SchemaArchive::entries() const {
   return impl_->entries;
 }
 
-void SchemaArchive::restore_pre_data(const pg::Endpoint& target, const std::stop_token& stop) const {
-  restore_definitions(target, impl_->entries, stop);
+void SchemaArchive::restore_pre_data(const pg::Endpoint& target, const std::stop_token& stop,
+                                     const RestoreRecord& record) const {
+  restore_definitions(target, impl_->entries, stop, record);
 }
 
 }  // namespace pgbaton::copy

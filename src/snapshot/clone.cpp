@@ -36,22 +36,35 @@ Milliseconds since(Clock::time_point start) {
   return std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
 }
 
+// Makes something on the source. When the reply is lost it may be there all the same, and its name was free before:
+// then it counts as made, so that taking back looks for it.
+template <typename Work>
+void make(bool& made, Work work) {
+  try {
+    work();
+    made = true;
+  } catch (const Error& error) {
+    made = error.action() == Action::retry;
+    throw;
+  }
+}
+
 // Publications first, then the slot: pgoutput looks publications up in the catalog as it was at each change.
 void create_source_objects(Build& build, const source::PublicationPlan& publications) {
-  if (build.replica.owns_publication || !publications.tables_inserts_only.empty()) {
-    source::create_publications(*build.source, publications);
-    build.made.publications = true;
-  }
+  if (build.replica.owns_publication || !publications.tables_inserts_only.empty())
+    make(build.made.publications, [&] { source::create_publications(*build.source, publications); });
   PGBATON_FAILPOINT("publication_created");
   auto start = Clock::now();
   build.progress.step = copy::Step::slot;
-  build.snapshot = source::SlotSnapshot::create(build.options.source,
-                                                {build.replica.slot, false, build.options.slot_wait}, build.stop);
-  build.made.slot = true;
+  make(build.made.slot, [&] {
+    build.snapshot = source::SlotSnapshot::create(build.options.source,
+                                                  {build.replica.slot, false, build.options.slot_wait}, build.stop);
+  });
   build.summary.slot_time = since(start);
   build.summary.boundaries = 1;
   build.replica.consistent_point = build.snapshot->consistent_point();
   build.store.store_consistent_point(build.replica, build.replica.consistent_point);
+  PGBATON_FAILPOINT("consistent_point_stored");
   build.store.store_phase(build.replica, Phase::copying);
   build.replica.phase = Phase::copying;
   PGBATON_FAILPOINT("slot_recorded");
@@ -63,7 +76,9 @@ void begin_generation(Build& build, bool again) {
   require_logical_source(build.source_server);
   auto plan = plan_tables(*build.source, build.options);
   require_names_free(*build.source, build.options, plan.publications);
-  require_target_tables(*build.target, build.options, plan, restored);
+  // Definitions restored in part are our own, too.
+  bool own_tables = restored || (again && !build.store.load_schema_parts(build.replica.name).empty());
+  require_target_tables(*build.target, build.options, plan, own_tables);
   if (!build.options.publication.empty()) adopt_publication(*build.source, build.options.publication, plan);
   build.replica = new_generation(build, plan, restored);
   if (again) {
@@ -72,6 +87,7 @@ void begin_generation(Build& build, bool again) {
     build.store.insert_replica(build.replica, states_of(plan.jobs));
   }
   build.made.record = true;
+  PGBATON_FAILPOINT("replica_recorded");
   build.jobs = std::move(plan.jobs);
   if (!again) build.replica.epoch = build.lease.begin_term();
   log::info("replica {}: {} tables recorded, generation {}", build.replica.name, build.jobs.size(),
@@ -109,10 +125,12 @@ void complete(Build& build) {
   auto start = Clock::now();
   build.progress.step = copy::Step::rest;
   if (build.archive) copy::restore_rest(build.options.target, *build.archive, build.replica.replica_role, build.stop);
+  PGBATON_FAILPOINT("rest_restored");
   copy::copy_sequences(*build.source, *build.target, 0);
   build.summary.finish_time += since(start);
   PGBATON_FAILPOINT("before_streaming");
   build.store.store_phase(build.replica, Phase::streaming);
+  PGBATON_FAILPOINT("streaming_recorded");
   build.store.add_event(build.replica.name, "copied", "");
 }
 

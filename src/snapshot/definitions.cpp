@@ -124,31 +124,30 @@ void compare(const Build& build, const std::vector<copy::CopyJob>& pending) {
   }
 }
 
-// Whether pre-data was committed by a run that was killed before it could say so: it comes in one piece (but for
-// schemas with so many tables that their locks need several), and none of the tables existed before.
-bool restored_unrecorded(const Build& build) {
-  auto on_target = tables_of(*build.target, Side::target);
-  auto there =
-      std::ranges::count_if(build.jobs, [&](const copy::CopyJob& job) { return on_target.contains(job.table.name); });
-  if (there == 0) return false;
-  if (static_cast<std::size_t>(there) == build.jobs.size()) return true;
-  throw Error(ErrorKind::failed,
-              fmt::format("an earlier run restored the definitions of only {} of {} tables", there, build.jobs.size()))
-      .side(Side::target)
-      .hint("Remove the replica with `pgbaton drop`, empty the target database, and clone again.");
+// Each transaction of the restore says in itself what it made: a run that is killed, or does not hear of its COMMIT,
+// leaves exactly what the next one reads here.
+void restore(Build& build) {
+  copy::RestoreRecord record;
+  record.done = build.store.load_schema_parts(build.replica.name);
+  if (!record.done.empty())
+    log::info("going on with the definitions: {} of them were restored by an earlier run", record.done.size());
+  record.statement = [&](const std::vector<std::string>& fingerprints, bool last) {
+    build.made.schema = true;  // before the COMMIT, whose reply may be lost
+    return last ? state::Store::schema_restored_statement(build.replica)
+                : state::Store::schema_part_statement(build.replica, fingerprints);
+  };
+  build.archive->restore_pre_data(build.options.target, build.stop, record);
 }
 
 }  // namespace
 
 void restore_or_compare(Build& build, std::vector<copy::CopyJob>& pending) {
   if (build.restores_schema() && !build.replica.schema_restored) {
-    bool there = restored_unrecorded(build);
-    if (!there) build.archive->restore_pre_data(build.options.target, build.stop);
-    build.made.schema = true;
+    bool begun_before = !build.store.load_schema_parts(build.replica.name).empty();
+    restore(build);
     PGBATON_FAILPOINT("schema_restored");
-    build.store.store_schema_restored(build.replica);
     build.replica.schema_restored = true;
-    if (!there) return;
+    if (!begun_before) return;
   }
   compare(build, pending);
 }

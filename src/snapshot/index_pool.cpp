@@ -144,6 +144,7 @@ void IndexPool::process(std::vector<Work>& group, pg::Control& target) {
     if (work.archive && work.job.state.phase == TablePhase::copied) to_index.push_back(work.job);
   // A group's tables may stem from two rounds of the copy; the newer archive has what the older has.
   if (!to_index.empty()) copy::build_indexes(options_.target, *group.back().archive, to_index, stop_.get_token());
+  PGBATON_FAILPOINT("indexes_built");
   for (auto& [job, archive, guard_at_root] : group) {
     if (stop_.stop_requested())
       throw Error(ErrorKind::failed, "interrupted").hint("Run the same command again: it goes on from here.");
@@ -155,6 +156,7 @@ void IndexPool::process(std::vector<Work>& group, pg::Control& target) {
     if (!guard_at_root && !job.state.guarded) {
       copy::add_guard(target, job.table.name, job.state.boundary);
       job.state.guarded = true;
+      PGBATON_FAILPOINT("table_guarded");
     }
     copy::analyze(target, job.table.name);
     if (job.state.guarded) {

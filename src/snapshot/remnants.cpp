@@ -1,6 +1,7 @@
 #include "remnants.hpp"
 
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/source/publication.hpp>
 #include <pgbaton/source/slot.hpp>
@@ -13,11 +14,13 @@ std::vector<std::string> remove_remnants(pg::Control& source, const state::Repli
   std::vector<std::string> removed;
   if (source::drop_slot(source, replica.slot, true))
     removed.push_back(fmt::format("slot {} on the source", replica.slot));
+  PGBATON_FAILPOINT("slot_dropped");
   auto drop = [&](const std::string& name) {
     if (!name.empty() && source::drop_publication(source, name))
       removed.push_back(fmt::format("publication {} on the source", name));
   };
   if (replica.owns_publication) drop(replica.publication);
+  PGBATON_FAILPOINT("publication_dropped");
   drop(replica.publication_inserts);
   return removed;
 }

@@ -3,6 +3,7 @@
 // The target's state says what belongs to the replica. A slot or publication that no state names is removed only when
 // the target cannot be asked at all; then the names are those that this replica would have given.
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/copy/finalize.hpp>
 #include <pgbaton/snapshot/clone.hpp>
@@ -58,6 +59,7 @@ bool remove_guards(pg::Control& target, state::Store& store, const state::Replic
                    attempt(report, "guard column of " + holder.quoted(), [&] {
                      copy::drop_guard(target, holder);
                      done.insert(holder);
+                     PGBATON_FAILPOINT("guard_dropped");
                    });
     all = all && dropped;
   }
@@ -69,6 +71,7 @@ bool remove_guards(pg::Control& target, state::Store& store, const state::Replic
 void remove_state(state::Store& store, const std::string& name, RemovalReport& report) {
   attempt(report, "state of the replica on the target", [&] {
     store.delete_replica(name);
+    PGBATON_FAILPOINT("state_deleted");
     report.removed.push_back(fmt::format("state of replica {} on the target", name));
   });
   attempt(report, "schema pgbaton on the target", [&] { store.drop_schema_if_unused(); });
@@ -147,7 +150,11 @@ RemovalReport remove_replica(const pg::Endpoint& source_endpoint, const pg::Endp
   } else if (source) {
     source_clean = remove_from_source(*source, known, replica.has_value(), report);
   }
+  PGBATON_FAILPOINT("source_removed");
+  // A run that was killed after its last step but one has left the empty schema.
+  if (asked && !replica) attempt(report, "schema pgbaton on the target", [&] { store->drop_schema_if_unused(); });
   if (!replica || !remove_guards(*target, *store, *replica, report)) return report;
+  PGBATON_FAILPOINT("guards_dropped");
   if (source_clean) {
     remove_state(*store, names.name, report);
   } else {
@@ -204,7 +211,9 @@ void reset_replica(const pg::Endpoint& source_endpoint, const pg::Endpoint& targ
         .side(Side::target)
         .hint("Drop what depends on the guard column, then run the same command again.");
   empty_tables(*target, *replica, tables);
+  PGBATON_FAILPOINT("reset_emptied");
   for (const auto& line : remove_remnants(*source, *replica)) log::info("removed {}", line);
+  PGBATON_FAILPOINT("reset_source");
   for (auto& table : tables)
     if (table.phase != TablePhase::skipped) table.phase = TablePhase::pending;
   store.replace_generation(*replica, tables);

@@ -53,6 +53,7 @@ class Rounds {
     build_.snapshot.reset();  // lets vacuum on the source go on
     build_.store.store_phase(build_.replica, state::Phase::indexing);
     build_.replica.phase = state::Phase::indexing;
+    PGBATON_FAILPOINT("indexing_recorded");
     auto start = Clock::now();
     pool_.finish();
     guard_trees();

@@ -92,11 +92,11 @@ std::size_t terminate(pg::Control& connection, const std::string& name, std::str
 
 // A writer that died leaves backends that run their statement to the end (CREATE INDEX does not look at its client),
 // and they hold locks. Readers such as status hold no transaction id and are left alone. We hold the lock, so nobody
-// else may have one.
-void end_leftovers(pg::Control& connection, const std::string& name) {
-  constexpr std::string_view kWriting = "and (a.backend_xid is not null or a.wait_event_type = 'Lock')";
+// else may have one. `whose` narrows it down further.
+void end_leftovers(pg::Control& connection, const std::string& name, std::string_view whose = "") {
+  constexpr std::string_view kWriting = "and (a.backend_xid is not null or a.wait_event_type = 'Lock') ";
   auto deadline = Deadline::after(Milliseconds(10'000));
-  while (terminate(connection, name, kWriting) > 0) {
+  while (terminate(connection, name, std::string(kWriting) + std::string(whose)) > 0) {
     if (deadline.passed())
       throw Error(ErrorKind::failed, fmt::format("backends of an earlier writer of {} do not end", name))
           .side(Side::target)
@@ -118,6 +118,16 @@ Error taken_by_other(const std::string& name, std::int64_t epoch, std::int64_t n
              fmt::format("replica {} was taken over: this process has term {}, term {} is in force", name, epoch, now))
       .side(Side::target)
       .hint("Nothing was lost; `pgbaton status` shows who writes now.");
+}
+
+// What an earlier writer took and did not finish, nobody will: its requester must not wait for ever. A stop that no
+// writer has read is fulfilled, and must not stop the one that begins now.
+void close_requests(pqxx::work& tx, const std::string& name) {
+  tx.exec_params(
+      "update pgbaton.request set state = 'done', done_at = now(), result = case kind when 'stop' then "
+      "'{\"stopped\": true}'::json else '{\"error\": \"the writer that took the request has ended\"}'::json end "
+      "where replica = $1 and (state = 'taken' or (state = 'open' and kind = 'stop'))",
+      name);
 }
 
 }  // namespace
@@ -166,6 +176,7 @@ std::int64_t Lease::begin_term() {
           .hint("Start one with `pgbaton clone`.");
     auto epoch = rows[0][0].as<std::int64_t>();
     tx.exec_params("update pgbaton.progress set epoch = $2 where replica = $1", name_, epoch);
+    close_requests(tx, name_);
     tx.commit();
     epoch_ = epoch;
     return epoch;
@@ -202,19 +213,26 @@ void Lease::check() {
   }
 }
 
-void Lease::renew() {
+bool Lease::still_held() {
+  try {
+    pqxx::nontransaction tx(*connection_);
+    return tx
+        .exec1("select exists (select from pg_catalog.pg_locks l where l.pid = pg_backend_pid() and " +
+               holder_condition(name_) + ")")[0]
+        .as<bool>();
+  } catch (const pqxx::failure& failure) {
+    log::debug("the lease's connection is gone: {}", failure.what());
+    return false;
+  }
+}
+
+// Another process must not slip in between, so the connection is only given up when it is of no use.
+void Lease::reconnect() {
   connection_->disconnect();  // half-alive it would keep the lock from ourselves
   auto connection = pg::open_control(target_, "lease");
   bool mine = pg::control(Side::target, "taking the writer's lease again", [&] {
     constexpr Milliseconds kPatience{5000};  // the server may not have noticed yet that the old session is gone
-    if (!wait_for_lock(*connection, name_, kPatience)) return false;
-    auto now = epoch_in_force(*connection, name_);
-    if (epoch_ != 0 && now.value_or(0) != epoch_) throw taken_by_other(name_, epoch_, now.value_or(0));
-    pqxx::work tx(*connection);
-    tx.exec_params("update pgbaton.replica set writer_backend_pid = pg_backend_pid() where name = $1 and epoch = $2",
-                   name_, epoch_);
-    tx.commit();
-    return true;
+    return wait_for_lock(*connection, name_, kPatience);
   });
   if (!mine) {
     auto holder = pg::control(Side::target, "looking for the lease's holder",
@@ -224,6 +242,32 @@ void Lease::renew() {
         .hint("Nothing was lost; `pgbaton status` shows who writes now.");
   }
   connection_ = std::move(connection);
+}
+
+// A COMMIT whose reply was lost may still be on its way, or wait for a synchronous standby: to the new session its rows
+// and its progress would not be there, and it would write them a second time. So whatever the former apply session has
+// open is ended, one way or the other, before progress is read.
+void Lease::renew() {
+  if (!still_held()) reconnect();
+  pg::control(Side::target, "taking the writer's lease again", [&] {
+    auto recovering = [&] {
+      pqxx::nontransaction tx(*connection_);
+      return tx.exec1("select pg_is_in_recovery()")[0].as<bool>();
+    };
+    if (recovering())
+      throw Error(ErrorKind::failed, "the target is a standby at the moment: it can only be read")
+          .side(Side::target)
+          .action(Action::retry)
+          .hint("Promote it, or give the primary's connection string.");
+    auto now = epoch_in_force(*connection_, name_);
+    if (epoch_ != 0 && now.value_or(0) != epoch_) throw taken_by_other(name_, epoch_, now.value_or(0));
+    end_leftovers(*connection_, name_,
+                  "and a.application_name = " + quote_literal("pgbaton/" + name_ + "/" + std::string(kApplyRole)));
+    pqxx::work tx(*connection_);
+    tx.exec_params("update pgbaton.replica set writer_backend_pid = pg_backend_pid() where name = $1 and epoch = $2",
+                   name_, epoch_);
+    tx.commit();
+  });
 }
 
 }  // namespace pgbaton::state

@@ -168,14 +168,6 @@ void Store::store_replica_role(const Replica& replica, bool used) {
   });
 }
 
-void Store::store_schema_restored(const Replica& replica) {
-  pg::control(Side::target, "recording the restored schema", [&] {
-    pqxx::work tx(connection_);
-    update_replica(tx, replica, "recording the restored schema", "schema_restored = true", "");
-    tx.commit();
-  });
-}
-
 void Store::store_last_error(const std::string& name, const std::string& json) {
   pg::control(Side::target, "storing the last error", [&] {
     pqxx::work tx(connection_);

@@ -155,6 +155,7 @@ void ApplyLoop::commit(Lsn applied_lsn, std::int64_t commit_time, std::int64_t t
   last_position_commit_ = Clock::now();
   PGBATON_FAILPOINT("before_confirm");
   reader_.confirm(applied_lsn);
+  PGBATON_FAILPOINT("confirmed");
 }
 
 // Makes a position without rows durable. Never while a transaction is half written: its own progress follows.

@@ -54,7 +54,10 @@ class Gate : public std::enable_shared_from_this<Gate> {
     std::shared_ptr<void> release(nullptr, [gate = weak_from_this(), mine](void*) {
       if (auto alive = gate.lock()) alive->release(mine);
     });
-    promise_.set_value(Cut(at_lsn, std::move(release)));
+    promise_.set_value(Cut(at_lsn, std::move(release), [gate = weak_from_this(), mine] {
+      const auto alive = gate.lock();
+      return alive && alive->holds(mine);
+    }));
     while (held_ == mine && !wanted_ && !interrupted()) changed_.wait_for(lock, std::chrono::milliseconds(50));
     if (held_ == mine) held_ = 0;
   }
@@ -68,6 +71,12 @@ class Gate : public std::enable_shared_from_this<Gate> {
   }
 
  private:
+  // A rest that was asked to go on to a position is not held any more.
+  bool holds(std::uint64_t served) const {
+    std::lock_guard lock(mutex_);
+    return held_ == served && !wanted_;
+  }
+
   void release(std::uint64_t served) {
     {
       std::lock_guard lock(mutex_);

@@ -1,6 +1,7 @@
 #include "session.hpp"
 
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/source/slot.hpp>
@@ -48,7 +49,7 @@ Session::Session(SessionContext context) : context_(context), queue_(context.opt
   apply_options.epoch = context_.replica.epoch;
   apply_options.replica_role = context_.replica.replica_role;
   apply_options.strategy = options.change_by_change ? apply::Strategy::change_by_change : apply::Strategy::batch;
-  applier_ = std::make_unique<apply::Applier>(pg::Connection::open(options.target, "apply"), apply_options);
+  applier_ = std::make_unique<apply::Applier>(pg::Connection::open(options.target, state::kApplyRole), apply_options);
   reader_ = source::open_walsender(options.source, {context_.replica.slot, publications(context_.replica), start_lsn_});
 
   ApplyLoopOptions loop_options;
@@ -64,6 +65,7 @@ Session::Session(SessionContext context) : context_(context), queue_(context.opt
 Session::~Session() = default;
 
 Ended Session::run(const std::stop_token& stop) {
+  PGBATON_FAILPOINT("stream_connected");
   log::info("streaming from slot {} at {}", quote_identifier(context_.replica.slot), to_string(start_lsn_));
   // Declared before the threads, so that it outlives them.
   std::exception_ptr failure;
@@ -186,6 +188,7 @@ void Session::mark_ready_if_due(state::Store& store) {
   }
   store.store_phase(context_.replica, state::Phase::ready);
   context_.replica.phase = state::Phase::ready;
+  PGBATON_FAILPOINT("ready_recorded");
   store.add_event(context_.replica.name, "ready",
                   R"({"applied_lsn": ")" + to_string(Lsn{context_.positions.applied}) + "\"}");
   log::info("ready: the target has everything up to {}", to_string(Lsn{context_.positions.applied}));

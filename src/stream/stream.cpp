@@ -2,6 +2,8 @@
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/stream/stream.hpp>
 
+#include <fmt/format.h>
+
 #include <chrono>
 
 #include "session.hpp"
@@ -16,6 +18,19 @@ double seconds_since(std::int64_t pg_timestamp_us) {
   constexpr sys_days kPostgresEpoch = year{2000} / January / 1;
   const auto then = kPostgresEpoch + microseconds(pg_timestamp_us);
   return std::max(0.0, duration<double>(system_clock::now() - then).count());
+}
+
+std::string since(Clock::time_point then) {
+  return format_duration(std::chrono::duration_cast<Milliseconds>(Clock::now() - then));
+}
+
+// A moment of the steady clock as people read it.
+std::string clock_time(Clock::time_point then) {
+  const auto wall = std::chrono::system_clock::now() -
+                    std::chrono::duration_cast<std::chrono::system_clock::duration>(Clock::now() - then);
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(wall);
+  const std::chrono::hh_mm_ss time(seconds - std::chrono::floor<std::chrono::days>(seconds));
+  return fmt::format("{:02}:{:02}:{:02} UTC", time.hours().count(), time.minutes().count(), time.seconds().count());
 }
 
 }  // namespace
@@ -51,6 +66,7 @@ Ended Stream::Impl::run_sessions(const Until& until, const std::stop_token& stop
     try {
       if (renew_lease) lease.renew();
       Session session({options, replica, lease, until, *gate, positions});
+      if (renew_lease) log::info("connected again, after {}", since(last_good));
       return session.run(stop);
     } catch (Error& error) {
       if (error.action() != Action::retry) throw;
@@ -69,16 +85,14 @@ Ended Stream::Impl::run_sessions(const Until& until, const std::stop_token& stop
 
 void Stream::Impl::wait_to_reconnect(const Error& error, Clock::time_point last_good, Milliseconds pause,
                                      const std::stop_token& stop) {
-  const auto without = std::chrono::duration_cast<Milliseconds>(Clock::now() - last_good);
-  if (options.give_up_after && without >= *options.give_up_after) {
-    throw Error(ErrorKind::timed_out,
-                "no connection for " + format_duration(without) + "; last error: " + error.describe())
+  if (options.give_up_after && Clock::now() - last_good >= *options.give_up_after) {
+    throw Error(ErrorKind::timed_out, "no progress for " + since(last_good) + "; last error: " + error.describe())
         .side(error.side())
         .sqlstate(error.sqlstate())
         .hint("Nothing is lost: run the same command again when the server is back.");
   }
-  log::warning("connection lost ({}), for {} now; trying again in {}", error.describe(), format_duration(without),
-               format_duration(pause));
+  log::warning("the stream stands still since {} ({}): {}; trying again in {}", clock_time(last_good), since(last_good),
+               error.describe(), format_duration(pause));
   sleep_for(pause, stop);
 }
 

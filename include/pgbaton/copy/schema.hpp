@@ -7,7 +7,9 @@
 #include <pgbaton/pg/endpoint.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -49,6 +51,14 @@ struct TocEntry {
   bool left_out = false;     // hangs on an excluded table; never restored, but named by restore_pre_data/restore_rest
 };
 
+// How a restore that takes several transactions remembers how far it came: by what it commits itself. An entry's
+// fingerprint covers its name and its SQL, so that one which changed on the source meanwhile is not taken for done.
+struct RestoreRecord {
+  std::set<std::string> done;  // fingerprints of what earlier runs have committed; skipped
+  // The SQL to run before each COMMIT, given the fingerprints of its entries; must touch one row, else we are fenced.
+  std::function<std::string(const std::vector<std::string>& fingerprints, bool last)> statement;
+};
+
 // A schema-only dump in a temporary file (removed as soon as it has been read). Cheap to copy; const and thread-safe.
 class SchemaArchive {
  public:
@@ -58,7 +68,8 @@ class SchemaArchive {
   const std::vector<TocEntry>& entries() const;
   // Everything of section pre-data; stops at the first error. In one transaction, unless there are so many tables that
   // their locks would not fit into the target's lock table. An object that exists already is an Error(rejected).
-  void restore_pre_data(const pg::Endpoint& target, const std::stop_token& stop) const;
+  void restore_pre_data(const pg::Endpoint& target, const std::stop_token& stop,
+                        const RestoreRecord& record = {}) const;
 
  private:
   struct Impl;

@@ -11,6 +11,9 @@
 
 namespace pgbaton::state {
 
+// The connection role of the stream's apply session.
+inline constexpr std::string_view kApplyRole = "apply";
+
 class Lease {
  public:
   // Waits at most `patience` (5 s by contract), then Error(held_elsewhere) naming host, pid and since when.
@@ -23,15 +26,17 @@ class Lease {
   static bool held(pg::Control& connection, const std::string& replica_name);
 
   // Raises the epoch of an existing replica row and writes host, pid and since; returns the new epoch. The progress
-  // rows follow in the same transaction, last_error is cleared. Backends that a dead writer left behind in a write
-  // transaction are ended first. Call it once after acquire() (or after the row was inserted). No replica row:
-  // Error(usage).
+  // rows follow in the same transaction, last_error is cleared, requests that an earlier writer took and left are
+  // closed. Backends that a dead writer left behind in a write transaction are ended first. Call it once after
+  // acquire() (or after the row was inserted). No replica row: Error(usage).
   std::int64_t begin_term();
 
   // Throws Error(held_elsewhere) when the lock connection is gone and another writer's epoch is in force;
   // Error(failed, retry) when only the connection is gone. Cheap; called between batches at most every second.
   void check();
-  // After a lost connection: takes the lock again if the epoch is still ours; else Error(held_elsewhere).
+  // After a lost connection, before progress is read: makes sure of the lock, and that the epoch is still ours (else
+  // Error(held_elsewhere)), and ends what the former apply session (role kApplyRole) may have open. A target in
+  // recovery: Error(failed, retry).
   void renew();
   std::int64_t epoch() const { return epoch_; }  // 0 before begin_term()
   pg::Control& connection() { return *connection_; }
@@ -39,6 +44,8 @@ class Lease {
  private:
   Lease(pg::Endpoint target, std::string name, std::unique_ptr<pg::Control> connection)
       : target_(std::move(target)), name_(std::move(name)), connection_(std::move(connection)) {}
+  bool still_held();
+  void reconnect();
   pg::Endpoint target_;
   std::string name_;
   std::unique_ptr<pg::Control> connection_;

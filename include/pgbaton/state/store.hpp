@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,9 @@ struct Request {
 // NOTIFY channel on which insert_request() announces; the payload is the replica's name.
 inline constexpr std::string_view kRequestChannel = "pgbaton_request";
 
+// Event that holds what one transaction of several has restored of the definitions (schema_part_statement).
+inline constexpr std::string_view kSchemaPart = "schema part";
+
 class Store {
  public:
   explicit Store(pg::Control& connection) : connection_(connection) {}
@@ -108,7 +112,11 @@ class Store {
   void store_phase(const Replica& replica, Phase phase);                      // never backwards
   void store_consistent_point(const Replica& replica, Lsn consistent_point);  // also makes the progress row
   void store_replica_role(const Replica& replica, bool used);
-  void store_schema_restored(const Replica& replica);
+  // For the transaction that restores definitions; each must touch one row. A part: entries by their fingerprints.
+  static std::string schema_part_statement(const Replica& replica, const std::vector<std::string>& fingerprints);
+  static std::string schema_restored_statement(const Replica& replica);
+  // What transactions with schema_part_statement have committed while the schema as a whole is not there.
+  std::set<std::string> load_schema_parts(const std::string& name);
   // A new build under the same name: generation and everything but name, epoch and writer from `replica`; its tables
   // replace the old ones, progress starts anew. For a replica that never got beyond phase creating, and for --restart.
   void replace_generation(const Replica& replica, const std::vector<TableState>& tables);

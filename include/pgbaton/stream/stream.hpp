@@ -47,15 +47,20 @@ struct StreamStatus {
   std::int64_t slot_held_bytes = -1;  // WAL that the slot keeps on the source; -1 unknown
 };
 
-// While it lives the target holds exactly the transactions with commit LSN < lsn, and the appliers rest.
+// While it lives the target holds exactly the transactions with commit LSN < lsn, and the appliers rest: as long as
+// held(). A lost connection ends the cut, because the stream goes on when it has reconnected. So whoever opens a
+// snapshot of the target under a cut asks held() afterwards, and throws the snapshot away when it is false.
 class Cut {
  public:
-  Cut(Lsn lsn, std::shared_ptr<void> release) : lsn_(lsn), release_(std::move(release)) {}
+  Cut(Lsn lsn, std::shared_ptr<void> release, std::function<bool()> held)
+      : lsn_(lsn), release_(std::move(release)), held_(std::move(held)) {}
   Lsn lsn() const { return lsn_; }
+  bool held() const { return held_(); }  // any thread
 
  private:
   Lsn lsn_;
   std::shared_ptr<void> release_;  // destroying it lets the appliers go on
+  std::function<bool()> held_;
 };
 
 class Stream {

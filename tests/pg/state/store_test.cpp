@@ -189,7 +189,6 @@ TEST_F(StoreTest, StaleEpochWritesNothing) {
   expect_error(ErrorKind::held_elsewhere, "fenced", [&] { store_.store_phase(stale, Phase::copying); });
   expect_error(ErrorKind::held_elsewhere, "fenced", [&] { store_.store_consistent_point(stale, Lsn{6}); });
   expect_error(ErrorKind::held_elsewhere, "fenced", [&] { store_.store_replica_role(stale, false); });
-  expect_error(ErrorKind::held_elsewhere, "fenced", [&] { store_.store_schema_restored(stale); });
   expect_error(ErrorKind::held_elsewhere, "fenced", [&] { store_.store_table(stale, table); });
   expect_error(ErrorKind::held_elsewhere, "fenced", [&] { store_.report_positions(stale, Lsn{7}, Lsn{7}); });
   expect_error(ErrorKind::held_elsewhere, "fenced", [&] { store_.replace_generation(stale, {}); });
