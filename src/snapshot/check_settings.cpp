@@ -7,6 +7,7 @@
 #include <map>
 
 #include "check_parts.hpp"
+#include "estimate.hpp"
 
 namespace pgbaton::snapshot {
 
@@ -14,8 +15,6 @@ namespace {
 
 // Beside one connection per copy job: holder, replication, publication, lease, housekeeping.
 constexpr int kOtherConnections = 5;
-// Of all jobs together, for an estimate only: what one ordinary disk or network takes.
-constexpr std::uint64_t kUsualRate = 50'000'000;
 
 struct Setting {
   std::int64_t number = 0;  // in the server's own unit
@@ -162,33 +161,19 @@ void check_target_settings(const CheckOptions& options, CheckSide& target, Findi
 }
 
 void check_estimate(const CheckOptions& options, CheckSide& source, const TablePlan& plan, Findings& findings) {
-  std::uint64_t bytes = 0;
-  std::size_t tables = 0;
-  for (const auto& job : plan.jobs) {
-    if (job.state.phase == state::TablePhase::skipped) continue;
-    ++tables;
-    bytes += job.table.bytes;
-  }
+  const auto estimate = estimate_copy(*source.connection, plan, options.clone);
   pqxx::nontransaction tx(*source.connection);
-  // relpages: the size functions would wait for locks on user tables.
-  auto row = tx.exec_params1(
-      "select pg_database_size(current_database()), (select coalesce(sum(c.relpages::bigint), 0) from pg_index x "
-      "join pg_class c on c.oid = x.indexrelid where x.indrelid = any($1::oid[]))::bigint * "
-      "current_setting('block_size')::bigint",
-      oid_array(oids_of(plan)));
-  const auto indexes = row[1].as<std::uint64_t>();
-  const auto rate =
-      options.clone.max_rate == 0 ? kUsualRate : std::min<std::uint64_t>(options.clone.max_rate, kUsualRate);
+  auto database = tx.exec1("select pg_database_size(current_database())")[0].as<std::uint64_t>();
   findings.note(
       "source.estimate", source.server.database,
-      fmt::format("{} tables with {} of rows and about {} of indexes (whole database {}); at {} per second the "
-                  "rows take about {}",
-                  tables, format_size(bytes), format_size(indexes), format_size(row[0].as<std::uint64_t>()),
-                  format_size(rate), format_duration(Milliseconds(static_cast<std::int64_t>(bytes * 1000 / rate)))));
+      fmt::format("{} tables with {} of rows and about {} of indexes (whole database {}); the copy takes "
+                  "about {}, the indexes about {}; less where both overlap",
+                  estimate.tables, format_size(estimate.table_bytes), format_size(estimate.index_bytes),
+                  format_size(database), format_duration(estimate.copy_time), format_duration(estimate.index_time)));
   findings.note("target.disk", "disk",
                 fmt::format("the target needs about {} and room for its WAL, the source room for the WAL of that time; "
                             "SQL does not show what is free",
-                            format_size(bytes + indexes)));
+                            format_size(estimate.table_bytes + estimate.index_bytes)));
 }
 
 }  // namespace pgbaton::snapshot

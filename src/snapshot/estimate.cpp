@@ -57,29 +57,34 @@ Milliseconds milliseconds(double seconds) {
 
 }  // namespace
 
-Estimate estimate_clone(pg::Control& source, const TablePlan& plan, const CloneOptions& options) {
-  double total = 0, largest = 0, tables = 0;
+Estimate estimate_copy(pg::Control& source, const TablePlan& plan, const CloneOptions& options) {
+  Estimate estimate;
+  double total = 0, largest = 0;
   for (const auto& job : plan.jobs) {
     if (job.state.phase == state::TablePhase::skipped) continue;
     auto bytes = static_cast<double>(job.table.bytes);
     total += bytes;
     largest = std::max(largest, bytes);
-    ++tables;
+    ++estimate.tables;
   }
-  Estimate estimate;
-  estimate.index_bytes = options.schema == SchemaMode::full ? index_bytes(source, plan) : 0;
-  double copy = seconds_of(total, largest, kCopyBytesPerSecond, options.jobs) + tables * kSecondsPerTable;
+  estimate.table_bytes = static_cast<std::uint64_t>(total);
+  estimate.index_bytes = index_bytes(source, plan);
+  double copy = seconds_of(total, largest, kCopyBytesPerSecond, options.jobs) +
+                static_cast<double>(estimate.tables) * kSecondsPerTable;
   if (options.max_rate > 0) copy = std::max(copy, total / static_cast<double>(options.max_rate));
-  auto indexes = static_cast<double>(estimate.index_bytes);
-  double index = seconds_of(indexes, 0, kIndexBytesPerSecond, options.index_jobs);
   estimate.copy_time = milliseconds(kFixedSeconds + copy);
-  estimate.index_time = milliseconds(index);
+  // --schema none: the target's own indexes are filled while the rows come in.
+  auto built = options.schema == SchemaMode::full ? static_cast<double>(estimate.index_bytes) : 0;
+  estimate.index_time = milliseconds(seconds_of(built, 0, kIndexBytesPerSecond, options.index_jobs));
+  // COPY logs the rows once, CREATE INDEX its pages.
+  estimate.target_wal_bytes = estimate.table_bytes + estimate.index_bytes;
+  return estimate;
+}
+
+void estimate_slot(pg::Control& source, Estimate& estimate) {
   estimate.source_wal_per_second = wal_per_second(source);
   auto seconds = std::chrono::duration<double>(estimate.copy_time + estimate.index_time).count();
   estimate.slot_wal_bytes = static_cast<std::uint64_t>(seconds * static_cast<double>(estimate.source_wal_per_second));
-  // COPY logs the rows once, CREATE INDEX its pages.
-  estimate.target_wal_bytes = static_cast<std::uint64_t>(total + indexes);
-  return estimate;
 }
 
 }  // namespace pgbaton::snapshot

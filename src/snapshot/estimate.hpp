@@ -7,7 +7,9 @@
 
 namespace pgbaton::snapshot {
 
-// Reads sizes, and the source's WAL position twice, a second apart.
-Estimate estimate_clone(pg::Control& source, const TablePlan& plan, const CloneOptions& options);
+// Reads sizes only: all but what the WAL of the source will be. Shared by `check` and `clone --dry-run`.
+Estimate estimate_copy(pg::Control& source, const TablePlan& plan, const CloneOptions& options);
+// Adds the slot's part; reads the source's WAL position twice, a second apart.
+void estimate_slot(pg::Control& source, Estimate& estimate);
 
 }  // namespace pgbaton::snapshot
