@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <pgbaton/base/error.hpp>
 #include <utility>
 
@@ -142,6 +143,21 @@ std::string_view general_hint(ErrorKind kind) {
   return "";
 }
 
+// Servers and libraries break and indent their messages; a log line and an ERROR line are one line each.
+std::string folded(std::string_view text) {
+  constexpr std::string_view kBreaks = "\n\r\t\v\f";
+  std::string line;
+  while (true) {
+    const auto end = std::min(text.find_first_of(kBreaks), text.size());
+    line += text.substr(0, end);
+    text.remove_prefix(end);
+    const auto next = text.find_first_not_of("\n\r\t\v\f ");
+    if (next == text.npos) return line;
+    text.remove_prefix(next);
+    line += ' ';
+  }
+}
+
 }  // namespace
 
 std::string Error::hint() const {
@@ -163,7 +179,7 @@ std::string Error::describe() const {
   add("table ", table_);
   add("key ", key_);
   if (lsn_) add("LSN ", to_string(lsn_));
-  return message_ + (known.empty() ? known : known + ")");
+  return folded(message_ + (known.empty() ? known : known + ")"));
 }
 
 }  // namespace pgbaton

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/pg/connection.hpp>
 #include <pgbaton/pg/control.hpp>
@@ -16,6 +18,20 @@ Error failed(Side side, std::string_view doing, std::string_view message, std::s
   auto text = one_line(message);
   if (!doing.empty()) text = fmt::format("{}: {}", doing, text);
   return Error(ErrorKind::failed, text).side(side).sqlstate(state).action(classify(state)).hint(advice(state));
+}
+
+// What libpqxx says by itself of a connection that is gone speaks of its own insides ("Could not obtain client
+// encoding", "reactivation is inhibited"), and it is the same event in different classes.
+bool is_own_word_for_lost(std::string_view message) {
+  constexpr std::array<std::string_view, 8> kWords{
+      "client encoding",    "eactivat",          "o connection to database", "on no connection",
+      "without connection", "Broken connection", "onnection lost",           "Connection to database failed"};
+  return std::ranges::any_of(kWords, [&](auto part) { return message.find(part) != message.npos; });
+}
+
+Error lost(Side side, std::string_view doing, std::string_view message) {
+  const auto ours = fmt::format("the connection to the {} was lost", to_string(side));
+  return failed(side, doing, is_own_word_for_lost(message) ? ours : std::string(message), "");
 }
 
 // libpqxx 6 keeps no SQLSTATE in these classes.
@@ -66,12 +82,14 @@ void rethrow(Side side, std::string_view doing) {
     throw failed(side, doing, e.what(), sqlstate_of(e));
   } catch (const pqxx::transaction_rollback& e) {
     throw failed(side, doing, e.what(), state_of(e));
-  } catch (const pqxx::in_doubt_error& e) {
-    // The connection was lost during COMMIT. What the caller committed carries its own progress or epoch: look again.
-    throw failed(side, doing, e.what(), "");
+  } catch (const pqxx::in_doubt_error&) {
+    // What the caller committed carries its own progress or epoch: look again.
+    const auto text = fmt::format("the connection to the {} was lost during COMMIT", to_string(side));
+    throw failed(side, doing, text, "");
   } catch (const pqxx::broken_connection& e) {
-    throw failed(side, doing, e.what(), "");
+    throw lost(side, doing, e.what());
   } catch (const pqxx::pqxx_exception& e) {
+    if (is_own_word_for_lost(e.base().what())) throw lost(side, doing, e.base().what());
     throw failed(side, doing, e.base().what(), "XX000").sqlstate("").action(Action::bug).hint("");
   }
 }

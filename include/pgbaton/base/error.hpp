@@ -68,7 +68,8 @@ class Error : public std::runtime_error {
   // The one given, else what is right for every error of its kind: never empty.
   std::string hint() const;
   const std::source_location& where() const noexcept { return where_; }
-  // One line: message, then (side, SQLSTATE, table, key, LSN) as far as they are known. No hint.
+  // One line, breaks and tabs of the message folded: message, then (side, SQLSTATE, table, key, LSN) as far as they are
+  // known. No hint.
   std::string describe() const;
   const char* what() const noexcept override { return message_.c_str(); }
 

@@ -38,6 +38,11 @@ TEST(Error, DescribesOnlyWhatIsKnown) {
   EXPECT_EQ(Error(ErrorKind::failed, "x").lsn(Lsn{1}).describe(), "x (LSN 0/1)");
 }
 
+TEST(Error, DescribesInOneLine) {
+  EXPECT_EQ(Error(ErrorKind::failed, "gone\n\tThis probably means\r\n\tmore  of it\n").side(Side::target).describe(),
+            "gone This probably means more  of it (target)");
+}
+
 TEST(Error, ContextGoesInFrontWhileUnwinding) {
   try {
     try {
