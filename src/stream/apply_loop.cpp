@@ -35,6 +35,7 @@ void ApplyLoop::run() {
     } else if (queue_.closed()) {
       break;
     }
+    busy_ = !pending_.empty() || !borders_.empty();
     if (serve_cut()) continue;
     if (window_due(queue_.empty())) write_window();
     commit_position(options_.until_lsn && position_ >= options_.until_lsn);

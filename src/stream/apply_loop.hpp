@@ -45,6 +45,8 @@ class ApplyLoop {
   // unfinished transaction is rolled back. Throws what the applier or the closing error of the queue throws.
   void run();
   bool done() const noexcept { return done_; }
+  // Whether a statement runs on the target. Any thread.
+  bool busy() const noexcept { return busy_; }
 
  private:
   // A border with its place in pending_.
@@ -87,7 +89,7 @@ class ApplyLoop {
   Clock::time_point last_position_commit_;
   Lsn position_;     // handed out up to here
   Lsn applied_lsn_;  // durable up to here
-  std::atomic<bool> done_{false};
+  std::atomic<bool> done_{false}, busy_{false};
 };
 
 }  // namespace pgbaton::stream

@@ -7,6 +7,8 @@
 #include <pgbaton/source/slot.hpp>
 #include <pgbaton/source/walsender.hpp>
 
+#include <utility>
+
 namespace pgbaton::stream {
 namespace {
 
@@ -25,9 +27,18 @@ std::vector<std::string> publications(const state::Replica& replica) {
   return names;
 }
 
+// An open-ended stream may be idle for as long as the source is.
+std::optional<Milliseconds> longest_standstill(const SessionContext& context) {
+  if (std::holds_alternative<OpenEnded>(context.until)) return std::nullopt;
+  return context.options.give_up_after;
+}
+
 }  // namespace
 
-Session::Session(SessionContext context) : context_(context), queue_(context.options.memory_bytes / kQueueShare) {
+Session::Session(SessionContext context)
+    : context_(context),
+      queue_(context.options.memory_bytes / kQueueShare),
+      progress_clock_(longest_standstill(context), Clock::now()) {
   const auto& options = context_.options;
   state::Store store(context_.lease.connection());
   start_lsn_ = store.load_progress(context_.replica).applied_lsn;
@@ -107,14 +118,31 @@ bool Session::wants_position() const {
          context_.gate.wanted().has_value();
 }
 
+// `moved`: messages have come since the last look.
+void Session::require_progress(bool moved) {
+  const bool busy = moved || loop_->busy() || !queue_.empty() || context_.gate.wanted().has_value();
+  const Lsn received_lsn{context_.positions.received}, applied_lsn{context_.positions.applied};
+  if (!progress_clock_.strikes(received_lsn, applied_lsn, busy, Clock::now())) return;
+  const Lsn wanted_lsn = until_applied_ ? until_applied_ : until_end_;
+  throw Error(ErrorKind::timed_out, "nothing has moved for " + format_duration(*context_.options.give_up_after) +
+                                        " while waiting for " + to_string(wanted_lsn) + ": received " +
+                                        to_string(received_lsn) + ", applied " + to_string(applied_lsn) +
+                                        ", the source has written up to " +
+                                        to_string(Lsn{context_.positions.source_flush}))
+      .side(Side::source)
+      .lsn(wanted_lsn)
+      .hint(
+          "Nothing is lost: when the source has not written as far yet, wait until it has, or give a lower position.");
+}
+
 void Session::receive(const std::stop_token& stop) {
-  bool busy = false;
+  bool busy = false, moved = false;
   auto next_position_request = Clock::now();
   while (!stop.stop_requested() && !stop_requested_ && !loop_->done()) {
     if (queue_.closed()) return;
     const auto event = reader_->next(Deadline::after(busy ? Milliseconds(0) : kIdleWait));
     if (const auto* frame = std::get_if<source::Frame>(&event)) {
-      busy = true;
+      busy = moved = true;
       assembler_->on_frame(*frame);
       if (assembler_->chunk().bytes() >= kChunkBytes && !push(stop)) return;
     } else if (const auto* position = std::get_if<source::Position>(&event)) {
@@ -123,6 +151,7 @@ void Session::receive(const std::stop_token& stop) {
       return;
     } else {
       busy = false;
+      require_progress(std::exchange(moved, false));
       if (!assembler_->chunk().empty() && !push(stop)) return;
       // Also unasked once a second: the lag of a quiet table must go to 0 while other databases write WAL.
       if (Clock::now() >= next_position_request) {

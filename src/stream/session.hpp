@@ -13,6 +13,7 @@
 
 #include "apply_loop.hpp"
 #include "assembler.hpp"
+#include "progress_clock.hpp"
 
 namespace pgbaton::stream {
 
@@ -34,6 +35,7 @@ class Session {
 
  private:
   bool wants_position() const;
+  void require_progress(bool moved);
   void receive(const std::stop_token& stop);
   bool push(const std::stop_token& stop);
   void keep_house(const std::stop_token& done);
@@ -52,6 +54,7 @@ class Session {
   BoundedQueue<Chunk> queue_;
   std::unique_ptr<apply::Applier> applier_;
   std::unique_ptr<ApplyLoop> loop_;
+  ProgressClock progress_clock_;
   std::atomic<bool> stop_requested_{false};  // by a row in pgbaton.request
   std::vector<std::int64_t> stop_requests_;
 };

@@ -20,11 +20,12 @@ namespace pgbaton::stream {
 
 struct StreamOptions {
   pg::Endpoint source, target;
-  std::uint64_t memory_bytes = 256u << 20;    // --memory: queue and window together
-  std::size_t window_changes = 50'000;        // a window is written when one of these is reached …
-  Milliseconds window_age{200};               // … or the queue is empty
-  bool change_by_change = false;              // for tests: the strategy without batches
-  std::optional<Milliseconds> give_up_after;  // no progress and no connection for so long: Error(timed_out)
+  std::uint64_t memory_bytes = 256u << 20;  // --memory: queue and window together
+  std::size_t window_changes = 50'000;      // a window is written when one of these is reached …
+  Milliseconds window_age{200};             // … or the queue is empty
+  bool change_by_change = false;            // for tests: the strategy without batches
+  // No connection that lasts for so long, or, when the run shall end by itself, nothing that moves: Error(timed_out).
+  std::optional<Milliseconds> give_up_after;
 };
 
 // When run() ends by itself.
