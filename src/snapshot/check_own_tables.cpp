@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "check_parts.hpp"
 
@@ -73,8 +74,10 @@ void check_key(const Match& match, Findings& findings) {
                                fmt::join(columns, ", ")));
 }
 
-void check_rights(CheckSide& target, const std::vector<Match>& matches, Findings& findings) {
+// Returns those that can be looked into.
+std::vector<Match> check_rights(CheckSide& target, const std::vector<Match>& matches, Findings& findings) {
   std::map<catalog::Oid, bool> guarded;
+  std::set<catalog::Oid> closed;
   for (const auto& match : matches) guarded[match.own->oid] = match.job->state.guard == state::GuardKind::column;
   pqxx::nontransaction tx(*target.connection);
   const auto role = quote_identifier(target.server.user);
@@ -82,11 +85,13 @@ void check_rights(CheckSide& target, const std::vector<Match>& matches, Findings
       "select c.oid::bigint, n.nspname, c.relname, quote_ident(pg_get_userbyid(c.relowner)), "
       "pg_has_role(c.relowner, 'USAGE'), has_table_privilege(c.oid, 'SELECT') and has_table_privilege(c.oid, 'INSERT') "
       "and has_table_privilege(c.oid, 'UPDATE') and has_table_privilege(c.oid, 'DELETE') and "
-      "has_table_privilege(c.oid, 'TRUNCATE') from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+      "has_table_privilege(c.oid, 'TRUNCATE'), has_table_privilege(c.oid, 'SELECT') from pg_class c join pg_namespace "
+      "n on n.oid = c.relnamespace "
       "where c.oid = any($1::oid[]) order by 2, 3",
       oids(matches));
   for (auto row : rows) {
     const auto name = quoted(row[1], row[2]);
+    if (!row[6].as<bool>()) closed.insert(row[0].as<catalog::Oid>());
     if (!row[5].as<bool>())
       findings.blocker(
           "target.table_right", name, "the role may not write it",
@@ -95,6 +100,9 @@ void check_rights(CheckSide& target, const std::vector<Match>& matches, Findings
       findings.blocker("target.table_owner", name, "only its owner can add the guard column",
                        fmt::format("GRANT {} TO {}; on the target.", row[3].as<std::string>(), role));
   }
+  auto open = matches;
+  std::erase_if(open, [&](const Match& match) { return closed.contains(match.own->oid); });
+  return open;
 }
 
 // They fire even when session_replication_role = replica, for the copy's rows and for every change.
@@ -136,8 +144,8 @@ void check_own_tables(const CheckOptions& options, CheckSide& target, const Tabl
   if (!absent.empty())
     findings.blocker("target.table_missing", first_few(absent), "--schema none, but the target lacks these tables",
                      "Create them, leave them out with --exclude-table, or use --schema full.");
-  check_rights(target, matches, findings);
-  if (auto filled = with_rows(*target.connection, matches); !filled.empty())
+  const auto readable = check_rights(target, matches, findings);
+  if (auto filled = with_rows(*target.connection, readable); !filled.empty())
     findings.blocker(
         "target.table_not_empty", first_few(filled), "--schema none, but these tables hold rows",
         fmt::format("TRUNCATE {}; on the target, or leave them out with --exclude-table.", fmt::join(filled, ", ")));
