@@ -8,8 +8,11 @@
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/snapshot/check.hpp>
 
+#include <set>
+
 #include "command.hpp"
 #include "events.hpp"
+#include "layout.hpp"
 #include "progress.hpp"
 #include "render.hpp"
 #include "source_watch.hpp"
@@ -44,9 +47,14 @@ void preflight(const Context& context, const std::optional<state::Replica>& repl
 
 int print_plan(Context& context) {
   auto target = pg::open_control(context.target(), "plan");
-  auto replica = state::Store(*target).load_replica(context.names.name);
+  state::Store store(*target);
+  auto replica = store.load_replica(context.names.name);
   preflight(context, replica);
-  auto plan = snapshot::plan_clone(context.clone_options(true));
+  std::set<QualifiedName> kept;
+  if (replica)
+    for (const auto& table : store.load_tables(*replica))
+      if (is_copied(table)) kept.insert(table.name);
+  auto plan = snapshot::plan_clone(context.clone_options(true), kept);
   auto phase = state::to_string(replica ? replica->phase : state::Phase::none);
   print(context.options.json ? plan_json(plan, phase) : plan_text(plan, phase));
   return 0;
@@ -92,6 +100,9 @@ RunResult hand_over(const Context& context, state::Store& store, state::Lease& l
     log::info("copied; slot {} keeps the changes until `pgbaton follow` applies them", context.names.base);
     return result;
   }
+  if (result.clone->tables > 0)
+    log::info("the copy is complete: {} tables, {} rows, {}; now the changes committed since", result.clone->tables,
+              count_text(result.clone->rows), size_text(result.clone->bytes));
   state::Replica replica = require_replica(context, store);
   stream::Until until = stream::OpenEnded{};
   if (!options.follow) until = stream::UntilApplied{current_barrier(context)};

@@ -5,6 +5,7 @@
 #include <pgbaton/state/lease.hpp>
 
 #include "command.hpp"
+#include "known.hpp"
 #include "render.hpp"
 
 namespace pgbaton::app {
@@ -41,20 +42,33 @@ void warn_of_deferred(const Context& context) {
   }
 }
 
+// Nothing was removed: was another replica meant?
+void require_other_name(const Context& context) {
+  auto target = pg::open_control(context.target(), "drop");
+  state::Store store(*target);
+  require_no_other_replica(context, store);
+}
+
 }  // namespace
 
-void print_removal(const Context& context, const snapshot::RemovalReport& report) {
+void print_removal(const Context& context, const RemovalResult& result) {
+  const auto& report = result.report;
   if (!report.left.empty())
     print_error(Error(ErrorKind::failed, fmt::format("of replica {} could not be removed: {}", context.names.name,
                                                      fmt::join(report.left, "; ")))
                     .hint("Run the same command again when the cause is gone, or remove by hand what is left."));
   if (context.options.json) {
-    print(small_json({{"name", context.names.name}, {"removed", report.removed}, {"left", report.left}}));
+    std::vector<Entry> document{{"name", context.names.name}, {"removed", report.removed}, {"left", report.left}};
+    if (result.complete_lsn) document.emplace_back("complete_up_to", to_string(result.complete_lsn));
+    print(small_json(document));
     return;
   }
   std::string text;
   for (const auto& line : report.removed) text += fmt::format("removed  {}\n", line);
   for (const auto& line : report.left) text += fmt::format("LEFT     {}\n", line);
+  if (result.complete_lsn)
+    text += fmt::format("complete up to {}: the target has everything that the source committed before it\n",
+                        to_string(result.complete_lsn));
   if (text.empty()) text = fmt::format("nothing of replica {} is left\n", context.names.name);
   print(text);
 }
@@ -64,7 +78,8 @@ int run_drop(Context& context) {
   auto lease = take_lease(context);
   warn_of_deferred(context);
   auto report = snapshot::remove_replica(context.source(), context.target(), context.names);
-  print_removal(context, report);
+  if (report.removed.empty() && report.left.empty()) require_other_name(context);
+  print_removal(context, {report, {}});
   return report.left.empty() ? 0 : exit_code(ErrorKind::failed);
 }
 

@@ -14,6 +14,7 @@
 
 #include "command.hpp"
 #include "events.hpp"
+#include "known.hpp"
 #include "render.hpp"
 #include "writer.hpp"
 
@@ -57,13 +58,18 @@ std::string make_deferred(const Context& context, const state::Replica& replica)
   }
 }
 
-// All that needs the stream or the source's catalogs; says what --force left out.
-std::string complete(const Context& context, state::Store& store, state::Lease& lease, const state::Replica& replica) {
+struct Completion {
+  bool drained = false;
+  std::string left;  // what --force left out
+};
+
+// All that needs the stream or the source's catalogs.
+Completion complete(const Context& context, state::Store& store, state::Lease& lease, const state::Replica& replica) {
   bool drained = false;
   try {
-    if (was_drained(store, context, replica)) return {};
+    if (was_drained(store, context, replica)) return {true, {}};
     drain(context, lease, replica);
-    drained = true;
+    drained = replica.phase >= state::Phase::streaming;
   } catch (const Error& error) {
     if (!may_go_on(context, error)) throw;
     log::warning("--force: going on although the replica could not be drained: {}", error.describe());
@@ -73,7 +79,7 @@ std::string complete(const Context& context, state::Store& store, state::Lease& 
   PGBATON_FAILPOINT("finish_deferred");
   if (drained && left.empty()) store.add_event(replica.name, kDrained, "");
   PGBATON_FAILPOINT("finish_noted");
-  return left;
+  return {drained, left};
 }
 
 // Before the term begins: a refusal leaves no trace in the state.
@@ -86,13 +92,20 @@ void require_ready(const Context& context, state::Store& store) {
       .hint("Let it catch up first (`pgbaton follow --until caught-up`), or end it as it is with --force.");
 }
 
-snapshot::RemovalReport finish(const Context& context, state::Store& store, state::Lease& lease) {
+// What is complete is said before anything is removed, and again as part of the result.
+RemovalResult finish(const Context& context, state::Store& store, state::Lease& lease) {
   lease.begin_term();
   state::Replica replica = require_replica(context, store);
-  const auto left = complete(context, store, lease, replica);
-  auto report = snapshot::remove_replica(context.source(), context.target(), context.names);
-  if (!left.empty()) report.left.push_back(left);
-  return report;
+  const auto done = complete(context, store, lease, replica);
+  RemovalResult result;
+  if (done.drained) {
+    result.complete_lsn = store.load_progress(replica).applied_lsn;
+    log::info("complete up to {}: removing slot, publications, guard columns and state",
+              to_string(result.complete_lsn));
+  }
+  result.report = snapshot::remove_replica(context.source(), context.target(), context.names);
+  if (!done.left.empty()) result.report.left.push_back(done.left);
+  return result;
 }
 
 // Says so when there is no replica.
@@ -101,10 +114,10 @@ bool nothing_to_do(const Context& context) {
   state::Store store(*target);
   if (store.load_replica(context.names.name)) return false;
   store.drop_schema_if_unused();  // a run that was killed just before its end leaves it empty
-  std::string others;
-  for (const auto& name : store.replica_names()) others += (others.empty() ? "" : ", ") + name;
+  require_no_other_replica(context, store);
+  auto others = known_replicas(store);
   auto text = fmt::format("the target knows no replica named {}: nothing to finish{}", context.names.name,
-                          others.empty() ? "" : "; it knows: " + others);
+                          others.empty() ? "" : "; " + others);
   print(context.options.json ? small_json({{"name", context.names.name}, {"result", "nothing to finish"}}) : text);
   return true;
 }
@@ -119,10 +132,10 @@ int run_finish(Context& context) {
   state::Store store(*writer.target);
   require_ready(context, store);
   events.add("finish started");
-  auto report = recording_errors(context, events, [&] { return finish(context, store, writer.lease); });
+  auto result = recording_errors(context, events, [&] { return finish(context, store, writer.lease); });
   events.add("finish ended");
-  print_removal(context, report);
-  return report.left.empty() ? 0 : exit_code(ErrorKind::failed);
+  print_removal(context, result);
+  return result.report.left.empty() ? 0 : exit_code(ErrorKind::failed);
 }
 
 }  // namespace pgbaton::app

@@ -13,6 +13,7 @@
 
 #include <pgbaton/state/lease.hpp>
 #include "command.hpp"
+#include "known.hpp"
 #include "render.hpp"
 #include "status.hpp"
 
@@ -27,12 +28,14 @@ struct Look {
   std::optional<state::Replica> replica;
   bool writer_holds = false;
   Lsn applied_lsn, largest_boundary;
+  std::string known;  // other replicas, when there is none of this name
 };
 
 Look look(pg::Control& target, const std::string& name) {
   state::Store store(target);
   Look now;
   now.replica = store.load_replica(name);
+  if (!now.replica) now.known = known_replicas(store);
   if (!now.replica) return now;
   now.writer_holds = state::Lease::held(target, name);
   if (now.replica->phase < state::Phase::streaming) return now;
@@ -80,6 +83,7 @@ class Waiter {
       seen_ = now.replica ? std::string(to_string(now.replica->phase)) : "none";
       applied_lsn_ = now.applied_lsn;
       if (reached(now)) return true;
+      say_what_is_missing(now);
       meet_last_error(now, grace_over);
       first_look_ = false;
     } catch (const Error& error) {
@@ -104,13 +108,26 @@ class Waiter {
            now.applied_lsn >= now.largest_boundary;
   }
 
+  // At once and once: whoever waits for something that nobody does should not learn it at the timeout.
+  void say_what_is_missing(const Look& now) {
+    if (now.replica && now.writer_holds) missing_.clear();
+    if (now.replica && now.writer_holds) return;
+    auto text = now.replica ? fmt::format("no writer runs for replica {} (phase {}): `pgbaton {}` would go on",
+                                          context_.names.name, seen_,
+                                          now.replica->phase < state::Phase::streaming ? "clone" : "follow")
+                            : fmt::format("there is no replica named {} on the target yet{}{}", context_.names.name,
+                                          now.known.empty() ? "" : "; ", now.known);
+    if (text != missing_) log::info("{}; waiting", text);
+    missing_ = text;
+  }
+
   void meet_last_error(const Look& now, bool grace_over) {
     std::string text = now.replica ? now.replica->last_error : "";
     if (first_look_) old_error_ = text;
     if (text.empty() || now.writer_holds) return;
     if (text == old_error_ && !grace_over) return;
     auto error = parse_last_error(text).value_or(LastError{});
-    throw Error(kind_of(error.exit_code), fmt::format("the writer ended at {}: {}", error.at, error.message))
+    throw Error(kind_of(error.exit_code), fmt::format("the writer ended at {}: {}", time_text(error.at), error.message))
         .hint(error.hint);
   }
 
@@ -118,6 +135,7 @@ class Waiter {
     auto message = fmt::format("replica {} is not {} after {}: phase {}", context_.names.name, goal_,
                                format_duration(limit_), seen_);
     if (target_lsn_) message += fmt::format(", applied {} of {}", to_string(applied_lsn_), to_string(target_lsn_));
+    if (!missing_.empty()) message += "; " + missing_;
     if (!problem_.empty()) message += "; " + problem_;
     return Error(ErrorKind::timed_out, message)
         .hint("`pgbaton status` shows whether a writer runs; a longer --timeout waits on.");
@@ -129,7 +147,7 @@ class Waiter {
   std::unique_ptr<pg::Control> target_;
   Lsn target_lsn_;  // of caught-up
   Lsn applied_lsn_;
-  std::string seen_ = "unknown", problem_, old_error_;
+  std::string seen_ = "unknown", problem_, missing_, old_error_;
   bool first_look_ = true;
 };
 

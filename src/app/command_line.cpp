@@ -76,6 +76,25 @@ std::string shown(const std::string& argument) {
   return "a connection string or the like";
 }
 
+[[noreturn]] void refuse_command(const std::string& word) {
+  std::vector<std::string_view> names;
+  for (const Command& command : command_table()) names.push_back(command.name);
+  std::string near = closest(word, names);
+  throw usage(fmt::format("there is no command \"{}\"", word),
+              near.empty() ? "Commands: " + command_names() + "." : fmt::format("Did you mean {}?", near));
+}
+
+// pgbaton help [COMMAND]
+Invocation help_on(const std::vector<std::string>& arguments) {
+  Invocation invocation;
+  invocation.help = true;
+  if (arguments.size() > 2) throw usage("help takes one command", "Write pgbaton help clone.");
+  if (arguments.size() < 2 || arguments[1].starts_with("-")) return invocation;
+  if (find_command(arguments[1]) == nullptr) refuse_command(arguments[1]);
+  invocation.options.command = arguments[1];
+  return invocation;
+}
+
 [[noreturn]] void refuse_extra(const std::vector<std::string>& extras, bool have_command) {
   auto option = std::ranges::find_if(extras, [](const std::string& word) { return word.starts_with("-"); });
   if (option == extras.end() || (option != extras.begin() && !have_command)) {
@@ -83,11 +102,7 @@ std::string shown(const std::string& argument) {
     if (have_command || shown(word) != word)
       throw usage(fmt::format("unexpected argument: {}", shown(word)),
                   "Connection strings follow --source and --target; pgbaton --help lists the options.");
-    std::vector<std::string_view> names;
-    for (const Command& command : command_table()) names.push_back(command.name);
-    std::string near = closest(word, names);
-    throw usage(fmt::format("there is no command \"{}\"", word),
-                near.empty() ? "Commands: " + command_names() + "." : fmt::format("Did you mean {}?", near));
+    refuse_command(word);
   }
   std::string flag = option->substr(0, option->find('='));
   std::vector<std::string_view> names;
@@ -125,13 +140,20 @@ void parse_words(Parser& parser, std::vector<std::string> words) {
 }
 
 void apply_environment(Options& options, const Environment& environment) {
-  if (auto value = environment("PGBATON_SOURCE"); value && !value->empty()) options.source = *value;
-  if (auto value = environment("PGBATON_TARGET"); value && !value->empty()) options.target = *value;
+  const auto read = [&](const std::string& variable, const char* name, std::string& field) {
+    auto value = environment(variable);
+    if (!value || value->empty()) return;
+    field = *value;
+    options.file_lines.erase(name);
+  };
+  read("PGBATON_SOURCE", "source", options.source);
+  read("PGBATON_TARGET", "target", options.target);
 }
 
 }  // namespace
 
 Invocation parse_invocation(const std::vector<std::string>& arguments, const Environment& environment) {
+  if (!arguments.empty() && arguments.front() == "help") return help_on(arguments);
   Parser parser;
   parse_words(parser, arguments);
   Invocation invocation;
@@ -153,8 +175,16 @@ Invocation parse_invocation(const std::vector<std::string>& arguments, const Env
   for (const auto& [name, values] : given) refuse_misplaced_option(name, *command);
   if (auto file = given.find("config"); file != given.end()) load_config_file(file->second.back(), options);
   apply_environment(options, environment);
-  for (const auto& [name, values] : given) assign(*find_option(name), options, values, "--" + std::string(name));
-  validate(options);
+  for (const auto& [name, values] : given) {
+    assign(*find_option(name), options, values, "--" + std::string(name));
+    options.file_lines.erase(std::string(name));
+  }
+  try {
+    validate(options);
+  } catch (Error& error) {
+    add_origin(error, options);
+    throw;
+  }
   return invocation;
 }
 

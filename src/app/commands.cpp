@@ -34,20 +34,26 @@ const std::array kCommands = {
     Command{
         "follow", kFollow, "", "continue a replica: apply changes as they are committed on the source",
         "Runs until it is stopped (SIGTERM or SIGINT finish the batch, commit, confirm and end with 0), or as far as\n"
-        "--until or --until-lsn say. Reconnects by itself.",
+        "--until or --until-lsn say. Reconnects by itself; with an end it gives up (exit 5) after --give-up-after "
+        "without\n"
+        "a connection or without any progress. Needs a replica that is copied: see `clone`.",
         "pgbaton follow --config shop.yaml\n"
         "pgbaton follow --config shop.yaml --until caught-up\n"
         "pgbaton follow --config shop.yaml --until-lsn 1A/2B3C4D58",
         run_follow},
-    Command{"status", kStatus, "", "where a replica stands",
-            "Reads the state on the target and, when it can be reached, the slot on the source. Without a replica the\n"
-            "phase is none and the exit code 0.",
-            "pgbaton status --config shop.yaml\n"
-            "pgbaton status --config shop.yaml --json | jq .lag.bytes",
-            run_status},
+    Command{
+        "status", kStatus, "", "where a replica stands",
+        "Reads the state on the target and, when it can be reached, the slot on the source: phase, writer, positions,\n"
+        "lag, WAL held, last error, every table. Times are in UTC. Without a replica the phase is none and the exit\n"
+        "code 0; without --name the only replica of the target is shown. Phases: creating (slot, schema), copying,\n"
+        "indexing, streaming (copied, not caught up yet), ready.",
+        "pgbaton status --config shop.yaml\n"
+        "pgbaton status --config shop.yaml --json | jq .lag.bytes",
+        run_status},
     Command{
         "wait", kWait, "", "wait until a replica is copied, caught up or ready",
-        "Only reads state, so it may run anywhere, also before the clone was started. Ends with 5 at the timeout, and\n"
+        "Only reads state, so it may run anywhere, also before the clone was started; says when no writer runs. Ends\n"
+        "with 5 at the timeout, and\n"
         "with the writer's exit code when the writer recorded an error: at once when that is newer than the wait, and\n"
         "for an older one when no writer holds the replica within 3 s.",
         "pgbaton wait --for ready --timeout 2h --target service=shop_copy\n"
@@ -59,29 +65,36 @@ const std::array kCommands = {
             nullptr},
     Command{"rebuild", 0, "", "build a new generation beside the live one and swap it in (not in this version yet)", "",
             "", nullptr},
-    Command{
-        "sequences", kSequences, "", "set the target's sequences to the source's values",
-        "Sets every sequence that exists on both sides to the source's last value, plus --gap increments; all or none.",
-        "pgbaton sequences --config shop.yaml\n"
-        "pgbaton sequences --config shop.yaml --gap 1000",
-        run_sequences},
+    Command{"sequences", kSequences, "", "set the target's sequences to the source's values",
+            "Sets every sequence that exists on both sides to the source's last value, plus --gap increments; all or "
+            "none.\n"
+            "Those that the target lacks are named. Needs no replica: it may be run before and after `finish`, and is "
+            "to be\n"
+            "run before the target takes writes.",
+            "pgbaton sequences --config shop.yaml\n"
+            "pgbaton sequences --config shop.yaml --gap 1000",
+            run_sequences},
     Command{"switchover", 0, "", "move the application to the target, step by step (not in this version yet)", "", "",
             nullptr},
     Command{
         "finish", kFinish, "", "end a replica in good order: the target becomes an ordinary database",
+        "Stop the application's writes first: what the source commits after finish has begun is not carried over.\n"
         "Needs that no writer runs and that the replica is ready (else 3; --force). Applies what the source has\n"
-        "committed so far, creates what was deferred, removes guard columns, slot, publications and state. Sequences\n"
+        "committed so far and says up to which LSN the target is complete, creates what was deferred, removes guard "
+        "columns, slot, publications and state. Sequences\n"
         "are left as they are: see `sequences`. Killed in the middle it can be run again; when nothing is left to do\n"
         "it says so and ends with 0.",
         "pgbaton finish --config shop.yaml\n"
         "pgbaton finish --config shop.yaml --force",
         run_finish},
-    Command{"drop", kDrop, "", "remove what a replica left: slot, publications, guard columns, state",
-            "Removes whatever is left of it on both sides; user tables and their rows stay. When one side cannot be\n"
-            "reached it does the other, prints the rest and ends with 1. When nothing is left it ends with 0.",
-            "pgbaton drop --config shop.yaml\n"
-            "pgbaton drop --source service=shop --target service=shop_copy --take-over",
-            run_drop},
+    Command{
+        "drop", kDrop, "", "remove what a replica left: slot, publications, guard columns, state",
+        "Throws the replica away as it is: what was not applied yet is not applied any more (`finish` applies it).\n"
+        "Removes whatever is left of it on both sides; user tables and their rows stay. When one side cannot be\n"
+        "reached it does the other, prints the rest and ends with 1. When nothing is left it ends with 0.",
+        "pgbaton drop --config shop.yaml\n"
+        "pgbaton drop --source service=shop --target service=shop_copy --name old --take-over",
+        run_drop},
 };
 
 }  // namespace

@@ -52,7 +52,9 @@ struct Reader {
       throw wrong(key, fmt::format("{} stands here for the second time", spec->name), "Remove one of the two.");
     if (value.IsNull()) return;  // "key:" without a value leaves the default
     auto texts = values(*spec, value);
-    if (!texts.empty()) assign(*spec, options, texts, fmt::format("{}: {}", place(key), name));
+    if (texts.empty()) return;
+    assign(*spec, options, texts, fmt::format("{}: {}", place(key), name));
+    options.file_lines[std::string(spec->name)] = place(key);
   }
 };
 

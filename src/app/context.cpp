@@ -1,6 +1,7 @@
 #include "context.hpp"
 
 #include <fmt/format.h>
+#include <pgbaton/app/options.hpp>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
 
@@ -22,7 +23,12 @@ pg::Endpoint endpoint(const Context& context, Side side, const std::string& conn
         .hint(fmt::format("Give --{} CONNINFO, set {}, or write it into the --config file.", to_string(side),
                           source ? "PGBATON_SOURCE" : "PGBATON_TARGET"));
   }
-  pg::parse_conninfo(conninfo, side);  // a malformed one is a usage error, whatever comes first
+  try {
+    pg::parse_conninfo(conninfo, side);  // a malformed one is a usage error, whatever comes first
+  } catch (Error& error) {
+    add_origin(error, context.options, to_string(side));
+    throw;
+  }
   pg::Endpoint result;
   result.side = side;
   result.conninfo = conninfo;

@@ -90,7 +90,8 @@ std::string help_text() {
       "Commands:\n";
   for (const Command& command : command_table()) text += fmt::format("  {:<12}{}\n", command.name, command.summary);
   text += options_text(~0u);
-  text += "  -h, --help                  this text, or with a command its own\n  --version\n";
+  text += "  -h, --help                  this text, or with a command its own; also: pgbaton help [COMMAND]\n";
+  text += "  --version\n";
   text +=
       "\nDurations are 500ms, 120s, 5m, 2h (a bare number is seconds), sizes 64kB, 256MB, 2GB.\n"
       "Passwords: better in ~/.pgpass or a service file than in a connection string; they are never printed.\n\n";

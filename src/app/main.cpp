@@ -35,7 +35,12 @@ int run(const Invocation& invocation) {
   configure_log(options);
   Runtime runtime;
   Context context(options, runtime.stop_token());
-  return find_command(options.command)->run(context);
+  try {
+    return find_command(options.command)->run(context);
+  } catch (Error& error) {
+    add_origin(error, options);
+    throw;
+  }
 }
 
 }  // namespace

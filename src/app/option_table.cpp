@@ -79,8 +79,8 @@ const std::array kOptions = {
     OptionSpec{"slot-wait", "DURATION", &Options::slot_wait, kClone, true, "",
                "how long creating the slot may wait for open transactions; default 60s"},
     OptionSpec{"give-up-after", "DURATION", &Options::give_up_after, kStreams | kWait, true, "",
-               "end with exit code 5 after so long without a connection that lasts; default 10m, never for an "
-               "open-ended stream"},
+               "end with exit code 5 after so long without a connection that lasts, or, where an end is set, without "
+               "any progress; default 10m, never for an open-ended stream"},
     OptionSpec{"on-failure", "WHAT", &Options::on_failure, kClone, true, "keep|drop",
                "after a failed copy: keep slot and state for the next run (default), or drop them"},
     OptionSpec{"take-over", "", &Options::take_over, kWrites, true, "",

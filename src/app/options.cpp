@@ -118,8 +118,24 @@ void refuse_misplaced_option(std::string_view name, const Command& command) {
   if (const OptionSpec* spec = find_option(name)) refuse_misplaced(*spec, command);
 }
 
+void add_origin(Error& error, const Options& options, std::string_view name) {
+  if (auto line = options.file_lines.find(name); line != options.file_lines.end()) error.context(line->second);
+}
+
+void add_origin(Error& error, const Options& options) {
+  std::string_view message = error.message();
+  if (error.kind() != ErrorKind::usage || !message.starts_with("--")) return;
+  message.remove_prefix(2);
+  add_origin(error, options, message.substr(0, std::min(message.find_first_of(": "), message.size())));
+}
+
 void validate(const Options& options) {
-  ReplicaNames names(options.name);  // throws for a bad name
+  try {
+    ReplicaNames names(options.name);  // throws for a bad name
+  } catch (Error& error) {
+    add_origin(error, options, "name");
+    throw;
+  }
   log::parse_level(options.log_level);
   refuse_unfinished(options);
   if (options.command == "clone") {

@@ -51,7 +51,11 @@ std::string plan_text(const snapshot::DryRun& plan, std::string_view phase) {
     if (!table.note.empty()) text += fmt::format("       {}\n", table.note);
   }
   for (const auto& name : plan.left_out) text += fmt::format("   - {:<44} left out by the filter\n", name.quoted());
-  return text + fmt::format("\n{} tables to copy, {}; nothing was changed\n", number, format_size(plan.bytes_total));
+  auto to_do =
+      number == 0 && phase != "none"
+          ? std::string("nothing to copy: every table of the replica is copied; `pgbaton clone --follow` goes on")
+          : fmt::format("{} tables to copy, {}", number, format_size(plan.bytes_total));
+  return text + fmt::format("\n{}; nothing was changed\n", to_do);
 }
 
 }  // namespace pgbaton::app

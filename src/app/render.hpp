@@ -53,8 +53,14 @@ std::string error_json(const Error& error);
 std::string event_json(std::string_view at, std::string_view replica, std::string_view kind, std::string_view detail);
 
 // What drop and finish removed and what they had to leave, to stdout.
-void print_removal(const Context& context, const snapshot::RemovalReport& report);
+struct RemovalResult {
+  snapshot::RemovalReport report;
+  Lsn complete_lsn;  // of finish: everything that the source committed below it is on the target; 0: not known
+};
+void print_removal(const Context& context, const RemovalResult& result);
 
 std::string now_utc();  // ISO 8601, whole seconds
+// The same moment for people: "2026-01-31T12:00:00Z" becomes "2026-01-31 12:00:00 UTC".
+std::string time_text(std::string_view iso_utc);
 
 }  // namespace pgbaton::app

@@ -19,11 +19,29 @@ std::string lsn_text(Lsn lsn) {
   return lsn ? to_string(lsn) : "-";
 }
 
+std::string_view meaning(state::Phase phase) {
+  switch (phase) {
+    case state::Phase::none:
+      return "there is nothing yet";
+    case state::Phase::creating:
+      return "slot and schema are not complete";
+    case state::Phase::copying:
+      return "not every row is copied";
+    case state::Phase::indexing:
+      return "every row is copied, indexes and constraints are not complete";
+    case state::Phase::streaming:
+      return "the copy is complete and has not caught up yet";
+    case state::Phase::ready:
+      return "the copy is complete and has caught up with the source";
+  }
+  return "";
+}
+
 std::string writer_line(const StatusReport& report) {
   if (!report.writer_holds) return line("writer", "none runs");
   const auto& replica = *report.replica;
-  return line("writer",
-              fmt::format("host {}, pid {}, since {}", replica.writer_host, replica.writer_pid, replica.writer_since));
+  return line("writer", fmt::format("host {}, pid {}, since {}", replica.writer_host, replica.writer_pid,
+                                    time_text(replica.writer_since)));
 }
 
 std::string slot_line(const StatusReport& report) {
@@ -42,7 +60,8 @@ std::string lag_line(const StatusReport& report) {
 
 std::string table_lines(const StatusReport& report) {
   if (report.tables.empty()) return "";
-  std::string text = fmt::format("\n{:<40} {:<8} {:>18} {:>14} {:>10}\n", "table", "phase", "boundary", "rows", "size");
+  std::string text =
+      fmt::format("\n{:<40} {:<8} {:>18} {:>14} {:>10}\n", "table", "phase", "boundary", "copied rows", "size");
   for (const auto& table : report.tables) {
     text += fmt::format("{:<40} {:<8} {:>18} {:>14} {:>10}\n", table.name.quoted(), to_string(table.phase),
                         lsn_text(table.boundary), table.rows, size_text(table.bytes));
@@ -55,11 +74,19 @@ std::string last_error_lines(const StatusReport& report) {
   auto error = parse_last_error(report.replica->last_error);
   if (!error) return "";
   std::string text =
-      line("last error", fmt::format("{} (exit code {}, {})", error->message, error->exit_code, error->at));
+      line("last error", fmt::format("{} (exit code {}, {})", error->message, error->exit_code, time_text(error->at)));
   return error->hint.empty() ? text : text + line("", "HINT: " + error->hint);
 }
 
 }  // namespace
+
+std::string time_text(std::string_view iso_utc) {
+  std::string text(iso_utc);
+  if (!text.ends_with('Z')) return text;
+  text.pop_back();
+  if (auto between = text.find('T'); between != std::string::npos) text[between] = ' ';
+  return text + " UTC";
+}
 
 std::string status_text(const StatusReport& report) {
   if (!report.replica) {
@@ -70,15 +97,16 @@ std::string status_text(const StatusReport& report) {
   const auto& replica = *report.replica;
   const auto& progress = report.progress;
   std::string text = line("replica", fmt::format("{} (generation {})", report.name, replica.generation));
-  text += line("phase", to_string(replica.phase));
+  text += line("phase", fmt::format("{}: {}", to_string(replica.phase), meaning(replica.phase)));
   text += writer_line(report) + slot_line(report);
   text += line("positions", fmt::format("source {}, received {}, applied {}, confirmed {}",
                                         lsn_text(report.source_flush_lsn), lsn_text(progress.received_lsn),
                                         lsn_text(progress.applied_lsn), lsn_text(progress.confirmed_lsn)));
   text += lag_line(report);
-  text += line("copy", fmt::format("{} of {} tables, {} of {}", report.tables_copied(), report.tables_total(),
-                                   size_text(report.bytes_done()), size_text(report.bytes_total())));
-  text += line("applied", fmt::format("{} transactions, {} changes", progress.transactions, progress.changes));
+  text += line("copied", fmt::format("{} of {} tables, {} of {}", report.tables_copied(), report.tables_total(),
+                                     size_text(report.bytes_done()), size_text(report.bytes_total())));
+  text += line("applied",
+               fmt::format("{} transactions, {} changes since the copy", progress.transactions, progress.changes));
   text += last_error_lines(report);
   for (const auto& warning : report.warnings) text += line("WARNING", warning);
   return text + table_lines(report);

@@ -7,11 +7,14 @@
 #include "status.hpp"
 
 #include <fmt/format.h>
+#include <pgbaton/base/log.hpp>
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/state/lease.hpp>
 
 #include <algorithm>
 #include <numeric>
+
+#include "known.hpp"
 
 namespace pgbaton::app {
 
@@ -26,7 +29,7 @@ void load_missed_writes(pg::Control& source, StatusReport& report) {
       pg::control(Side::source, "reading table statistics", [&] { return catalog::load_write_counts(source, oids); });
 }
 
-// The position comes before the target's: what is applied is then never shown as behind something newer.
+// After the state was read: the source's position is then never behind what is shown as applied.
 void ask_source(const Context& context, StatusReport& report) {
   if (!context.has_source()) {
     report.source_problem = "--source was not given";
@@ -45,11 +48,26 @@ void ask_source(const Context& context, StatusReport& report) {
 }
 
 void load_state(state::Store& store, StatusReport& report) {
+  report.tables = store.load_tables(*report.replica);
   report.writer_holds = state::Lease::held(store.connection(), report.name);
   report.progress = store.load_progress(*report.replica);
   // Reported once a second, while the applied position is always up to date: what was applied was received.
   auto& progress = report.progress;
   if (progress.received_lsn) progress.received_lsn = std::max(progress.received_lsn, progress.applied_lsn);
+}
+
+// Asking is harmless: without --name the only replica there is must be the one that is meant.
+void look_for_the_only_one(const Context& context, state::Store& store, StatusReport& report) {
+  const auto names = store.replica_names();
+  if (names.empty()) return;
+  if (!context.options.name.empty() || names.size() > 1) {
+    log::warning("there is no replica named {} on this target; {}", report.name, known_replicas(store));
+    return;
+  }
+  log::warning("there is no replica named {}: showing {}, the only one on this target (--name {})", report.name,
+               names.front(), names.front());
+  report.name = names.front();
+  report.replica = store.load_replica(report.name);
 }
 
 std::vector<std::string> warnings(const StatusReport& report) {
@@ -120,9 +138,9 @@ StatusReport load_status(const Context& context) {
   auto target = pg::open_control(context.target(), "status");
   state::Store store(*target);
   report.replica = store.load_replica(report.name);
-  if (report.replica) report.tables = store.load_tables(*report.replica);
-  ask_source(context, report);
+  if (!report.replica) look_for_the_only_one(context, store, report);
   if (report.replica) load_state(store, report);
+  ask_source(context, report);
   report.warnings = warnings(report);
   return report;
 }

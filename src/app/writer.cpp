@@ -4,6 +4,7 @@
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/source/slot.hpp>
 
+#include "known.hpp"
 #include "progress.hpp"
 #include "render.hpp"
 #include "source_watch.hpp"
@@ -36,13 +37,8 @@ Writer become_writer(const Context& context) {
 
 state::Replica require_replica(const Context& context, state::Store& store) {
   auto replica = store.load_replica(context.names.name);
-  if (replica) return *replica;
-  std::string known;
-  for (const auto& name : store.replica_names()) known += (known.empty() ? "" : ", ") + name;
-  throw Error(ErrorKind::usage, fmt::format("the target knows no replica named {}", context.names.name))
-      .side(Side::target)
-      .hint(known.empty() ? "Make one with `pgbaton clone`."
-                          : fmt::format("It knows: {}. Choose one with --name.", known));
+  if (!replica) throw no_such_replica(context, store);
+  return *replica;
 }
 
 void require_copied(const state::Replica& replica) {

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/state/lease.hpp>
+#include <pgbaton/state/store.hpp>
 
 #include <set>
 
@@ -34,18 +36,49 @@ void check_new_tables(const CheckOptions& options, const TablePlan& plan, const 
   if (!present.empty())
     findings.blocker(
         "target.table_exists", first_few(present), "the target has these tables of the source already",
-        fmt::format("DROP TABLE {}; on the target, or clone into an empty database; --schema none when they "
-                    "exist and are empty on purpose.",
-                    fmt::join(present, ", ")));
+        "Clone into an empty database, or leave them out with --exclude-table. When they are empty on purpose: "
+        "--schema none. Tables that hold rows belong to somebody: drop them only when nobody needs them.");
   else if (!existing.empty())
     findings.note("target.other_tables", "target",
                   fmt::format("{} other tables exist there; they are left alone", existing.size()));
+}
+
+std::string what_clone_does(state::Phase phase) {
+  switch (phase) {
+    case state::Phase::none:
+    case state::Phase::creating:
+    case state::Phase::copying:
+      return "`pgbaton clone` with the same options goes on with its copy, tables that are complete stay; --restart "
+             "begins anew";
+    case state::Phase::indexing:
+      return "every table is copied; `pgbaton clone` with the same options goes on with indexes and constraints";
+    case state::Phase::streaming:
+    case state::Phase::ready:
+      return "nothing is left to copy; `pgbaton clone --follow` and `pgbaton follow` go on with its changes; --restart "
+             "empties its tables and begins anew";
+  }
+  return "";
+}
+
+// Only for a replica that exists: what a clone of this name would do to it.
+void check_replica(const CheckOptions& options, CheckSide& target, Findings& findings) {
+  if (!options.resume) return;
+  const auto& name = options.clone.names.name;
+  auto replica = state::Store(*target.connection).load_replica(name);
+  if (!replica) return;
+  auto writer = state::Lease::held(*target.connection, name)
+                    ? fmt::format("its writer runs on {}, pid {}", replica->writer_host, replica->writer_pid)
+                    : std::string("no writer runs");
+  findings.note("target.replica", name,
+                fmt::format("a replica of this name exists, phase {}, {}: {}", state::to_string(replica->phase), writer,
+                            what_clone_does(replica->phase)));
 }
 
 }  // namespace
 
 void check_target(const CheckOptions& options, CheckSide& target, Findings& findings) {
   const auto& server = target.server;
+  check_replica(options, target, findings);
   if (server.major() < 12)
     findings.blocker("target.version", "target", "PostgreSQL " + server.version_text + " is too old",
                      "Majors 12 to 18 are supported.");

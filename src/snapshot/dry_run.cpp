@@ -34,7 +34,7 @@ constexpr int kSourceOthers = 3, kTargetOthers = 5, kPerIndexJob = 2;
 
 }  // namespace
 
-DryRun plan_clone(const CloneOptions& given) {
+DryRun plan_clone(const CloneOptions& given, const std::set<QualifiedName>& kept) {
   CloneOptions options = given;
   // The planner would set REPLICA IDENTITY FULL; a dry run shows the tables as they are now.
   if (options.keyless == Keyless::full) {
@@ -43,6 +43,11 @@ DryRun plan_clone(const CloneOptions& given) {
   }
   auto source = open_read_only(options.source);
   TablePlan plan = plan_tables(*source, options);
+  for (auto& job : plan.jobs) {
+    if (!kept.contains(job.table.name)) continue;
+    job.state.phase = state::TablePhase::skipped;
+    job.state.note = "copied already, stays";
+  }
   DryRun result;
   result.name = options.names.name;
   result.slot = options.names.base;
@@ -64,7 +69,8 @@ DryRun plan_clone(const CloneOptions& given) {
   int jobs = std::min(options.jobs, std::max(copied, 1));
   result.source_connections = jobs + kSourceOthers;
   result.target_connections = jobs + kPerIndexJob * options.index_jobs + kTargetOthers;
-  result.estimate = estimate_clone(*source, plan, options);
+  result.estimate = estimate_copy(*source, plan, options);
+  estimate_slot(*source, result.estimate);
   return result;
 }
 

@@ -70,7 +70,8 @@ std::string describe_holder(pg::Control& connection, const std::string& name) {
   if (holder.empty()) return "somebody who left this moment";
   auto backend_pid = holder[0]["pid"].as<int>();
   auto row = tx.exec_params(
-      "select writer_host, writer_pid, writer_since::timestamptz(0)::text as since from pgbaton.replica "
+      "select writer_host, writer_pid, to_char(writer_since at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS \"UTC\"') as "
+      "since from pgbaton.replica "
       "where name = $1 and writer_backend_pid = $2",
       name, backend_pid);
   if (!row.empty())

@@ -61,6 +61,11 @@ TEST(Messages, OptionsAndConfiguration) {
       {{"clone", "--config", config_file("jobs: many\n")}, {"pgbaton.yaml:1", "jobs", "many"}},
       {{"clone", "--config", config_file("- a\n")}, {"pgbaton.yaml:1"}},
       {{"clone", "--config", config_file("jobs: 1\n  bad: [\n")}, {"pgbaton.yaml:"}},
+      {{"clone", "--config", config_file("jobs: 2\nsource: host=h passwort=x\ntarget: d\n")},
+       {"pgbaton.yaml:2", "source"}},
+      {{"clone", "--config", config_file("\nname: Bad\n")}, {"pgbaton.yaml:2", "\"Bad\""}},
+      {{"clone", "--config", config_file("guard: ledger\n")}, {"pgbaton.yaml:1", "--guard ledger"}},
+      {{"help", "clown"}, {"clown", "Did you mean clone?"}},
       {{"verify"}, {"verify", "not in this version"}},
   };
   for (const auto& row : rows) {

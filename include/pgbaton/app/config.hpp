@@ -6,6 +6,7 @@
 #include <pgbaton/snapshot/clone.hpp>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ struct Options {
 
   std::string log_level = "info", log_format = "text", progress = "auto", events_file;
   bool quiet = false, json = false;
+
+  // Where the file says it, "shop.yaml:7", of each option that neither a flag nor the environment overrides.
+  std::map<std::string, std::string, std::less<>> file_lines;
 };
 
 }  // namespace pgbaton::app

@@ -2,6 +2,7 @@
 // options (option_table.cpp), so a name, its check and its help stand in exactly one place.
 #pragma once
 #include <pgbaton/app/config.hpp>
+#include <pgbaton/base/error.hpp>
 
 #include <functional>
 #include <optional>
@@ -60,6 +61,10 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 Invocation parse_invocation(const std::vector<std::string>& arguments, const Environment& environment);
 // The file alone, over `options`.
 void load_config_file(const std::string& path, Options& options);
+// Puts file and line in front of the message when the option `name` stands in the file; changes nothing otherwise.
+void add_origin(Error& error, const Options& options, std::string_view name);
+// The same for a message that begins with an option ("--exclude-table: …"): modules below know no file.
+void add_origin(Error& error, const Options& options);
 // What no single option can know: conflicts between them, and values that a later version will bring. Throws
 // Error(usage).
 void validate(const Options& options);

@@ -2,6 +2,7 @@
 #pragma once
 #include <pgbaton/snapshot/clone.hpp>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct PlannedTable {
 
 // From sizes and rates measured elsewhere: what to expect, not what is promised.
 struct Estimate {
+  std::size_t tables = 0;                    // that are copied
+  std::uint64_t table_bytes = 0;             // of their rows, on the source
   Milliseconds copy_time{0}, index_time{0};  // one after the other; in truth they overlap
   std::uint64_t index_bytes = 0;             // on the source, and about so on the target
   std::uint64_t target_wal_bytes = 0;
@@ -38,7 +41,7 @@ struct DryRun {
   Estimate estimate;
 };
 
-// Reads the source in read-only transactions, and nothing else.
-DryRun plan_clone(const CloneOptions& options);
+// Reads the source in read-only transactions, and nothing else. `kept` are the tables that an earlier run has copied.
+DryRun plan_clone(const CloneOptions& options, const std::set<QualifiedName>& kept = {});
 
 }  // namespace pgbaton::snapshot
