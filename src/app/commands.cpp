@@ -53,8 +53,9 @@ const std::array kCommands = {
     Command{
         "wait", kWait, "", "wait until a replica is copied, caught up or ready",
         "Only reads state, so it may run anywhere, also before the clone was started; says when no writer runs. Ends\n"
-        "with 5 at the timeout, and\n"
-        "with the writer's exit code when the writer recorded an error: at once when that is newer than the wait, and\n"
+        "with 5 at the timeout, and"
+        " with the writer's exit code when the writer recorded an error:\nat once when that is newer than the wait, "
+        "and\n"
         "for an older one when no writer holds the replica within 3 s.",
         "pgbaton wait --for ready --timeout 2h --target service=shop_copy\n"
         "pgbaton wait --for caught-up --timeout 30s --config shop.yaml",
