@@ -100,6 +100,7 @@ TEST_F(RouteTest, S54_TransactionPoolerOfTheTarget) {
 TEST_F(RouteTest, S54_SessionPoolerSwallowsOurSettings) {
   const Pgbouncer before_source(source(), "session", kSwallow), before_target(target(), "session", kSwallow);
   expect_refused(before_source.conninfo(), target().conninfo(), "source.pooler");
+  expect_refused(before_source.conninfo(), target().conninfo(), "source.replication_connection");
   expect_refused(source().conninfo(), before_target.conninfo(), "target.pooler");
 }
 

@@ -54,6 +54,26 @@ TEST_F(MessagesTest, OfASlot) {
        {},
        4,
        {"\"postgres\"", "\"another_database\""}},
+      // Last: its WAL puts the source ahead of the target, which another_cluster compares.
+      {"slot_lost",
+       [](Scene& s) {
+         s.cloned();
+         for (const auto* sql : {"alter system set max_slot_wal_keep_size = '1MB'", "select pg_reload_conf()"})
+           s.source_cluster.exec(sql);
+         for (int i = 2; i < 5; ++i) {
+           s.source("insert into t values (" + std::to_string(i) + ")");
+           s.source("select pg_switch_wal()");
+         }
+         s.source("checkpoint");
+         EXPECT_TRUE(s.source_cluster.wait_until(
+             "select wal_status from pg_replication_slots where slot_name = '" + s.slot() + "'", "lost"));
+         for (const auto* sql : {"alter system reset max_slot_wal_keep_size", "select pg_reload_conf()"})
+           s.source_cluster.exec(sql);
+       },
+       "follow",
+       caught_up,
+       4,
+       {"pgbaton_slot_lost", "is lost", "max_slot_wal_keep_size", "clone --restart"}},
   });
 }
 
@@ -110,6 +130,59 @@ TEST_F(MessagesTest, OfChangesThatAreRefused) {
        8,
        {"\"public\".\"t\"", "no_bad", "LSN"}},
   });
+}
+
+// It streams when the publication goes; what was written since cannot be decoded any more, by no publication.
+TEST_F(MessagesTest, OfAPublicationThatIsDroppedWhileItStreams) {
+  source().exec("create table t (id int primary key)");
+  clone_until_caught_up();
+  auto follower = start("follow");
+  ASSERT_TRUE(follower.wait_for_stderr("streaming from slot"));
+  source().exec("drop publication pgbaton");
+  source().exec("insert into t values (1)");
+  expect_message(follower.wait(Milliseconds(60'000)), 4, {"publication", "\"pgbaton\"", "source", "clone --restart"});
+}
+
+// A file system of 4 MB under one table of the target; where mounting is not allowed, a trigger that says the same.
+class SmallDisk {
+ public:
+  SmallDisk(Cluster& server, const std::string& database) : directory_(server.directory() + "/small") {
+    const auto make = "mkdir " + directory_ + " && mount -t tmpfs -o size=4m tmpfs " + directory_ +
+                      " 2>&1 && chown postgres " + directory_;
+    mounted_ = std::system(make.c_str()) == 0;
+    if (mounted_) {
+      server.exec("create tablespace small location '" + directory_ + "'");
+      server.exec("alter table t set tablespace small", database);
+    } else {
+      server.exec(
+          "create function full_disk() returns trigger language plpgsql as $$ begin raise exception 'could not extend "
+          "file: No space left on device' using errcode = 'disk_full'; end $$; create trigger full_disk before insert "
+          "on t for each row execute function full_disk(); alter table t enable always trigger full_disk",
+          database);
+    }
+  }
+  ~SmallDisk() {
+    if (mounted_ && std::system(("umount -l " + directory_).c_str()) != 0) ADD_FAILURE() << directory_ << " is mounted";
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+ private:
+  std::string directory_;
+  bool mounted_ = false;
+};
+
+TEST_F(MessagesTest, OfAFullDisk) {
+  source().exec("create table t (id int primary key, pad text)");
+  clone_until_caught_up();
+  const SmallDisk disk(target(), "postgres");
+  source().exec(
+      "alter table t alter pad set storage plain; insert into t select i, (select string_agg(md5(i * j || ''), '') "
+      "from "
+      "generate_series(1, 100) j) from generate_series(1, 3000) i");
+  expect_message(run("follow", {"--until", "caught-up"}), 1,
+                 {"No space left on device", "target", "53100", "HINT: Check free disk space"});
+  EXPECT_EQ(target().number("select count(*) from t"), 0) << "nothing of it is applied in part";
 }
 
 TEST_F(MessagesTest, OfTheEnd) {
