@@ -43,10 +43,10 @@ void warn_of_deferred(const Context& context) {
 }
 
 // Nothing was removed: was another replica meant?
-void require_other_name(const Context& context) {
+void warn_of_another_name(const Context& context) {
   auto target = pg::open_control(context.target(), "drop");
   state::Store store(*target);
-  require_no_other_replica(context, store);
+  warn_of_other_replicas(context, store);
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ int run_drop(Context& context) {
   auto lease = take_lease(context);
   warn_of_deferred(context);
   auto report = snapshot::remove_replica(context.source(), context.target(), context.names);
-  if (report.removed.empty() && report.left.empty()) require_other_name(context);
+  if (report.removed.empty() && report.left.empty()) warn_of_another_name(context);
   print_removal(context, {report, {}});
   return report.left.empty() ? 0 : exit_code(ErrorKind::failed);
 }

@@ -1,6 +1,7 @@
 #include "known.hpp"
 
 #include <fmt/format.h>
+#include <pgbaton/base/log.hpp>
 
 namespace pgbaton::app {
 
@@ -18,8 +19,10 @@ Error no_such_replica(const Context& context, state::Store& store) {
       .hint(known.empty() ? "Make one with `pgbaton clone`." : "Name the replica that is meant with --name.");
 }
 
-void require_no_other_replica(const Context& context, state::Store& store) {
-  if (context.options.name.empty() && !store.replica_names().empty()) throw no_such_replica(context, store);
+void warn_of_other_replicas(const Context& context, state::Store& store) {
+  if (!context.options.name.empty()) return;
+  if (const auto known = known_replicas(store); !known.empty())
+    log::warning("there is no replica named {} on this target; {}", context.names.name, known);
 }
 
 }  // namespace pgbaton::app
