@@ -66,6 +66,7 @@ snapshot::CloneOptions Context::clone_options(bool with_target) const {
   clone.publication = options.publication;
   clone.jobs = options.jobs;
   clone.index_jobs = options.index_jobs;
+  clone.split_above = options.split_above;
   clone.max_rate = options.max_rate;
   clone.slot_wait = options.slot_wait;
   clone.on_failure = options.on_failure == "drop" ? snapshot::OnFailure::drop : snapshot::OnFailure::keep;

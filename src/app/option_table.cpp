@@ -70,8 +70,11 @@ const std::array kOptions = {
     OptionSpec{"jobs", "N", &Options::jobs, kClone, true, "", "tables copied at a time; default 4", 1, 256},
     OptionSpec{"index-jobs", "N", &Options::index_jobs, kClone, true, "", "tables indexed at a time; default 2", 1,
                256},
-    OptionSpec{"split-above", "SIZE", &Options::split_above, kClone, true, "",
-               "copy larger tables in parts; not in this version yet"},
+    OptionSpec{
+        "split-above", "SIZE", &Options::split_above, kClone, true, "",
+        "copy tables whose rows take more than this in parts of about this size, with --jobs above 1 and a source "
+        "from 14 on; pays with idle cores on both servers; default: no table is split",
+        1 << 16},
     OptionSpec{"max-rate", "SIZE", &Options::max_rate, kClone, true, "",
                "read at most so much per second from the source while copying; default no limit"},
     OptionSpec{"memory", "SIZE", &Options::memory, kStreams, true, "",

@@ -89,9 +89,6 @@ void refuse_unfinished(const Options& options) {
     throw usage(fmt::format("--appliers {}: not in this version yet, which applies changes on one connection",
                             options.appliers),
                 "Leave --appliers out.");
-  if (options.split_above != 0)
-    throw usage("--split-above: not in this version yet, which copies every table in one piece",
-                "Leave --split-above out; --jobs copies several tables at a time.");
   if (options.guard == "ledger")
     throw usage("--guard ledger: not in this version yet", "Use --guard column, or --guard none.");
 }

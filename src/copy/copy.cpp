@@ -3,11 +3,11 @@
 //   source  in the snapshot's transaction, opened before anything is copied: from then on the worker does not need the
 //   holder target  in autocommit, session_replication_role = replica where that is allowed
 //
-// A lost connection is opened again and the table starts anew. Lost on the source, that works while the holder's
-// snapshot can still be imported; a worker that cannot come back hands its table to the others, which still hold the
-// snapshot, and ends. What nobody is left to take is `unfinished`. The calling thread watches: it cancels running
-// statements when all are to end, and asks the target which COPY has been refused, because libpq says so only after the
-// last row.
+// A lost connection is opened again and the table, or the part, starts anew. Lost on the source, that works while the
+// holder's snapshot can still be imported; a worker that cannot come back hands its table to the others, which still
+// hold the snapshot, and ends. What nobody is left to take is `unfinished`. The calling thread watches: it cancels
+// running statements when all are to end, and asks the target which COPY has been refused, because libpq says so only
+// after the last row.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,28 +65,28 @@ class Worker {
   void work() {
     try {
       open_both();
-      while (auto job = pool_.take()) copy_one(std::move(*job));
+      while (auto work = pool_.take()) copy_one(*work);
     } catch (const SnapshotGone&) {
       log::warning("the copy's snapshot cannot be imported any more; worker {} ends", role_);
     }
   }
 
-  void copy_one(CopyJob job) {
+  void copy_one(const Work& work) {
     Counted counted;
-    counted.shown = pool_.context().progress.in_flight.add(job.table.name.quoted(), false, job.state.bytes_total);
+    counted.shown = pool_.context().progress.in_flight.add(work.name(), false, work.bytes_total());
     Backoff backoff;
     for (int tries = 1;; ++tries) {
       try {
         open_both();
       } catch (const SnapshotGone&) {
-        pool_.put_back(std::move(job));
+        pool_.put_back(work);
         throw;
       }
       try {
         target_failed_ = false;
-        const auto outcome = TableCopy(pool_, *source_, *target_, target_failed_).run(job, counted);
+        const auto outcome = TableCopy(pool_, *source_, *target_, target_failed_).run(work, counted);
         leave_source();
-        pool_.done(std::move(job), outcome);
+        pool_.done(work, outcome);
         return;
       } catch (const Error& error) {
         if (error.action() != Action::retry || tries >= kTriesPerTable || pool_.halted()) throw;
@@ -215,10 +215,10 @@ void watch(Pool& pool, const Workers& workers, const std::stop_token& stop) {
 CopyResult copy_tables(const CopyOptions& options, const state::Replica& replica, std::vector<CopyJob> jobs,
                        const std::string& snapshot_id, Lsn boundary, CopyProgress& progress,
                        const std::function<void(const CopyJob&)>& on_copied, const std::stop_token& stop) {
-  const auto count = std::clamp<std::size_t>(static_cast<std::size_t>(std::max(options.jobs, 1)), 1,
-                                             std::max<std::size_t>(jobs.size(), 1));
   if (jobs.empty()) return {};
-  Pool pool({options, replica, snapshot_id, boundary, progress, on_copied}, std::move(jobs));
+  const SplitRule rule{options.split_above, options.jobs, options.source_version};
+  Pool pool({options, replica, snapshot_id, boundary, progress, on_copied}, std::move(jobs), rule);
+  const auto count = std::clamp<std::size_t>(static_cast<std::size_t>(std::max(options.jobs, 1)), 1, pool.size());
   Workers workers;
   for (std::size_t i = 0; i < count; ++i) workers.push_back(std::make_unique<Worker>(pool, static_cast<int>(i)));
   {

@@ -40,12 +40,24 @@ bool is_copied(const catalog::Column& column) {
   return column.generated == ' ' && column.name != kGuardColumn;
 }
 
-std::string clear_statement(const std::string& name, const TargetTable& target) {
-  if (target.referenced) return "DELETE FROM ONLY " + name;
-  return (target.kind == 'p' ? "TRUNCATE " : "TRUNCATE ONLY ") + name;
+std::string range_condition(const BlockRange& range) {
+  auto condition = fmt::format("ctid >= '({},0)'", range.first);
+  if (range.end) condition += fmt::format(" AND ctid < '({},0)'", *range.end);
+  return condition;
 }
 
 }  // namespace
+
+std::string clear_statement(const QualifiedName& name, const TargetTable& target) {
+  if (target.referenced) return "DELETE FROM ONLY " + name.quoted();
+  return (target.kind == 'p' ? "TRUNCATE " : "TRUNCATE ONLY ") + name.quoted();
+}
+
+Error fenced() {
+  return Error(ErrorKind::held_elsewhere, "fenced: another process has taken this replica over")
+      .side(Side::target)
+      .hint("Look at `pgbaton status`; only one process may write a replica.");
+}
 
 TargetTable load_target_table(pg::Connection& target, const QualifiedName& name) {
   const std::array<pg::Parameter, 2> parameters{name.schema, name.name};
@@ -69,7 +81,7 @@ TargetTable load_target_table(pg::Connection& target, const QualifiedName& name)
   return table;
 }
 
-CopyPlan plan_copy(const catalog::Table& table, const TargetTable& target, bool allow_binary) {
+CopyPlan plan_copy(const catalog::Table& table, const TargetTable& target, bool allow_binary, const BlockRange* range) {
   CopyPlan plan;
   plan.binary = allow_binary;
   std::string columns;
@@ -82,7 +94,7 @@ CopyPlan plan_copy(const catalog::Table& table, const TargetTable& target, bool 
   }
   plan.columnless = plan.columns.empty();
   const auto name = table.name.quoted();
-  plan.clear = clear_statement(name, target);
+  plan.clear = clear_statement(table.name, target);
   plan.probe = fmt::format("SELECT {} FROM ONLY {} LIMIT 0", plan.columnless ? "tableoid" : columns, name);
   if (plan.columnless) {
     plan.read = "SELECT count(*) FROM ONLY " + name;
@@ -90,9 +102,12 @@ CopyPlan plan_copy(const catalog::Table& table, const TargetTable& target, bool 
     return plan;
   }
   // Rows that were written by the transaction that emptied the table can be frozen at once; nobody else can see them.
-  const bool frozen = !target.referenced && target.kind == 'r';
+  const bool frozen = range == nullptr && !target.referenced && target.kind == 'r';
   const auto format = plan.binary ? "binary" : "text";
-  plan.read = fmt::format("COPY {} ({}) TO STDOUT (FORMAT {})", name, columns, format);
+  const auto what = range == nullptr
+                        ? fmt::format("{} ({})", name, columns)
+                        : fmt::format("(SELECT {} FROM ONLY {} WHERE {})", columns, name, range_condition(*range));
+  plan.read = fmt::format("COPY {} TO STDOUT (FORMAT {})", what, format);
   plan.write = fmt::format("COPY {} ({}) FROM STDIN (FORMAT {}{})", name, columns, format, frozen ? ", FREEZE" : "");
   return plan;
 }

@@ -1,6 +1,7 @@
 // How one table is copied: the statements, and whether its values may pass in binary.
 #pragma once
 #include <pgbaton/catalog/table.hpp>
+#include <pgbaton/copy/parts.hpp>
 #include <pgbaton/pg/connection.hpp>
 
 #include <string>
@@ -28,12 +29,18 @@ struct CopyPlan {
   bool binary = false;
   std::string probe;  // on the source: no rows, but says which relation and columns the names mean now
   std::string clear;  // on the target, first statement of the transaction
-  std::string read;   // COPY … TO STDOUT, or SELECT count(*) when columnless
+  std::string read;   // COPY … TO STDOUT of table or range, or SELECT count(*) when columnless
   std::string write;  // COPY … FROM STDIN; INSERT of that many rows when columnless, the number appended by the caller
   std::vector<const catalog::Column*> columns;  // of `table`, which must outlive the plan
 };
 
-// Error(rejected) for a column that the target does not have.
-CopyPlan plan_copy(const catalog::Table& table, const TargetTable& target, bool allow_binary);
+// Error(rejected) for a column that the target does not have. `range` for a part of a table that the caller has
+// emptied.
+CopyPlan plan_copy(const catalog::Table& table, const TargetTable& target, bool allow_binary,
+                   const BlockRange* range = nullptr);
+// TRUNCATE, or what does the same where that is refused.
+std::string clear_statement(const QualifiedName& name, const TargetTable& target);
+// For a statement of state that touched no row.
+Error fenced();
 
 }  // namespace pgbaton::copy

@@ -2,6 +2,9 @@
 //
 //   source: SAVEPOINT · LOCK … ACCESS SHARE · what do the names mean now? · relfilenode as the snapshot sees it = now?
 //   target: BEGIN · TRUNCATE · COPY FROM ← source: COPY TO · state row · COMMIT
+// Of a table in parts, TRUNCATE and a line of state for each part are committed before the first, each part with its
+// line, and the last with the table's state row. Every part takes the lock and looks at the source again.
+//
 //   source: ROLLBACK TO SAVEPOINT, which gives the lock back, so that DDL waits for one table's copy and not for all
 //
 // The snapshot's catalogs are old: pg_class in it still shows a dropped table, and the old file of a rewritten one.
@@ -96,7 +99,8 @@ void TableCopy::release(pg::Connection& source) {
   source.exec("ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part");
 }
 
-TableOutcome TableCopy::run(CopyJob& job, Counted& counted) {
+TableOutcome TableCopy::run(const Work& work, Counted& counted) {
+  const auto& job = work.table->job;
   try {
     source_.exec("SAVEPOINT part");
     // A root has no rows of its own.
@@ -107,15 +111,20 @@ TableOutcome TableCopy::run(CopyJob& job, Counted& counted) {
     const auto target_table = load_target_table(target_, job.table.name);
     const auto plan = plan_copy(
         job.table, target_table,
-        pool_.context().options.binary && source_.server_version() / 10000 == target_.server_version() / 10000);
+        pool_.context().options.binary && source_.server_version() / 10000 == target_.server_version() / 10000,
+        work.is_part() ? &work.table->ranges[work.part] : nullptr);
     if (job.table.kind != 'p') {
       if (auto outcome = compare_source(job.table, plan)) return *outcome;
     }
+    if (work.is_part()) {
+      begin_parts(*work.table, plan);
+      if (counted.sent && is_recorded(work)) return settle_part(work, *counted.sent);
+    }
     target_.exec("BEGIN");
-    job.state.rows = job.state.bytes = 0;
-    if (job.table.kind != 'p') store_rows(job, plan, counted);
-    commit(job);
-    return TableOutcome::copied;
+    Stored stored;
+    if (job.table.kind != 'p') stored = store_rows(work, plan, counted);
+    counted.sent = stored;
+    return work.is_part() ? commit_part(work, stored) : commit_table(*work.table, stored);
   } catch (Error& error) {
     if (error.table().empty()) error.table(job.table.name.quoted());
     error.context("copying " + job.table.name.quoted());
@@ -179,34 +188,52 @@ std::optional<TableOutcome> TableCopy::compare_source(const catalog::Table& tabl
   return TableOutcome::rewritten;
 }
 
-void TableCopy::store_rows(CopyJob& job, const CopyPlan& plan, Counted& counted) try {
+void TableCopy::begin_parts(TableWork& table, const CopyPlan& plan) {
+  const std::lock_guard lock(table.mutex);
+  if (table.begun) return;
+  const auto& replica = pool_.context().replica;
+  const auto& name = table.job.table.name;
+  std::vector<state::CopyPart> parts;
+  for (const auto& range : table.ranges) parts.push_back({static_cast<int>(parts.size()), range.first, range.end});
+  auto state = table.job.state;
+  state.phase = state::TablePhase::copying;
+  state.rows = state.bytes = 0;
+  target_.exec("BEGIN");
   target_.exec(plan.clear);
-  if (plan.columnless)
-    insert_rows(job, plan, counted);
-  else
-    pipe_rows(job, plan, counted);
+  execute_fenced(state::Store::copied_statement(replica, state));
+  target_.exec(state::Store::forget_parts_statement(replica, name));
+  target_.exec(state::Store::plan_parts_statement(replica, name, parts));
+  target_.exec("COMMIT");
+  PGBATON_FAILPOINT("copy_parts_begun");
+  table.job.state = std::move(state);
+  table.begun = true;
+}
+
+Stored TableCopy::store_rows(const Work& work, const CopyPlan& plan, Counted& counted) try {
+  if (!work.is_part()) target_.exec(plan.clear);
+  return plan.columnless ? insert_rows(plan, counted) : pipe_rows(work, plan, counted);
 } catch (const Error& error) {
   if (error.side() != Side::target || !pg::is_data_error(error.sqlstate())) throw;
   const auto context = copy_context(target_);
   throw Error(ErrorKind::rejected, context.empty() ? error.message() : fmt::format("{} ({})", error.message(), context))
       .side(Side::target)
       .sqlstate(error.sqlstate())
-      .table(job.table.name.quoted())
+      .table(work.table->job.table.name.quoted())
       .key(error.key())
       .hint(
           "The target does not accept this row: change the row on the source or the rule on the target, or exclude the "
           "table.");
 }
 
-void TableCopy::insert_rows(CopyJob& job, const CopyPlan& plan, Counted& counted) {
+Stored TableCopy::insert_rows(const CopyPlan& plan, Counted& counted) {
   const auto count = source_.exec(plan.read).text(0, 0);
   const auto stored = target_.exec(plan.write + count + ")").affected();
   require_all_stored(to_number(count), stored);
   Meter(pool_.context().progress, counted).finish(stored);
-  job.state.rows = stored;
+  return {stored, 0};
 }
 
-void TableCopy::pipe_rows(CopyJob& job, const CopyPlan& plan, Counted& counted) {
+Stored TableCopy::pipe_rows(const Work& work, const CopyPlan& plan, Counted& counted) {
   Meter meter(pool_.context().progress, counted);
   [[maybe_unused]] bool half = false;
   pg::CopyOut out(source_, plan.read);
@@ -216,7 +243,7 @@ void TableCopy::pipe_rows(CopyJob& job, const CopyPlan& plan, Counted& counted) 
     meter.chunk(chunk.size());
     if (!meter.due()) continue;
     const auto bytes = static_cast<std::uint64_t>(meter.step());
-    if (!half && meter.bytes() * 2 >= static_cast<std::int64_t>(job.table.bytes)) {
+    if (!half && meter.bytes() * 2 >= work.bytes()) {
       half = true;
       PGBATON_FAILPOINT("copy_table_half");
     }
@@ -229,23 +256,87 @@ void TableCopy::pipe_rows(CopyJob& job, const CopyPlan& plan, Counted& counted) 
   if (target_failed_) throw Error(ErrorKind::failed, "the copy was cut short").side(Side::target).action(Action::retry);
   meter.finish(stored);
   require_all_stored(out.rows(), stored);
-  job.state.rows = stored;
-  job.state.bytes = meter.bytes();
+  return {stored, meter.bytes()};
 }
 
-void TableCopy::commit(CopyJob& job) {
-  auto state = job.state;
-  state.boundary = pool_.context().boundary;
-  state.phase = state::TablePhase::copied;
-  const auto touched = target_.exec(state::Store::copied_statement(pool_.context().replica, state)).affected();
-  if (touched != 1)
-    throw Error(ErrorKind::held_elsewhere, "fenced: another process has taken this replica over")
-        .side(Side::target)
-        .hint("Look at `pgbaton status`; only one process may write a replica.");
+TableOutcome TableCopy::commit_table(TableWork& table, const Stored& stored) {
+  // Parts of an earlier snapshot: the table has just been emptied of them.
+  if (table.job.state.phase == state::TablePhase::copying)
+    target_.exec(state::Store::forget_parts_statement(pool_.context().replica, table.job.table.name));
+  auto state = store_state(table, stored);
   PGBATON_FAILPOINT("copy_before_commit");
   target_.exec("COMMIT");
-  job.state = std::move(state);
+  table.job.state = std::move(state);
+  table.left = 0;
   PGBATON_FAILPOINT("copy_after_commit");
+  return TableOutcome::copied;
+}
+
+TableOutcome TableCopy::commit_part(const Work& work, const Stored& stored) {
+  record_part(work, stored);
+  auto& table = *work.table;
+  // One at a time, so that one of them knows to be the last.
+  const std::lock_guard lock(table.mutex);
+  return finish_part(table, stored);
+}
+
+TableOutcome TableCopy::settle_part(const Work& work, const Stored& stored) {
+  target_.exec("BEGIN");
+  const std::lock_guard lock(work.table->mutex);
+  return finish_part(*work.table, stored);
+}
+
+TableOutcome TableCopy::finish_part(TableWork& table, const Stored& stored) {
+  const Stored all{table.rows + stored.rows, table.bytes + stored.bytes};
+  const bool last = table.left == 1;
+  auto state = table.job.state;
+  if (last) {
+    state = store_state(table, all);
+    target_.exec(state::Store::forget_parts_statement(pool_.context().replica, table.job.table.name));
+  }
+  PGBATON_FAILPOINT("copy_before_commit");
+  target_.exec("COMMIT");
+  PGBATON_FAILPOINT("copy_after_commit");
+  table.rows = all.rows;
+  table.bytes = all.bytes;
+  --table.left;
+  table.job.state = std::move(state);
+  return last ? TableOutcome::copied : TableOutcome::part_copied;
+}
+
+bool TableCopy::is_recorded(const Work& work) {
+  return target_
+             .exec(state::Store::part_recorded_query(pool_.context().replica, work.table->job.table.name,
+                                                     static_cast<int>(work.part)))
+             .value(0, 0) == "t";
+}
+
+void TableCopy::record_part(const Work& work, const Stored& stored) {
+  const auto& replica = pool_.context().replica;
+  const auto number = static_cast<int>(work.part);
+  const auto statement = state::Store::record_part_statement(replica, work.table->job.table.name,
+                                                             {number, 0, {}, stored.rows, stored.bytes});
+  if (target_.exec(statement).affected() == 1) return;
+  // An attempt whose connection we had lost was still about to commit.
+  if (is_recorded(work))
+    throw Error(ErrorKind::failed, "an earlier attempt has committed this part")
+        .side(Side::target)
+        .action(Action::retry);
+  throw fenced();
+}
+
+state::TableState TableCopy::store_state(const TableWork& table, const Stored& all) {
+  auto state = table.job.state;
+  state.boundary = pool_.context().boundary;
+  state.phase = state::TablePhase::copied;
+  state.rows = all.rows;
+  state.bytes = all.bytes;
+  execute_fenced(state::Store::copied_statement(pool_.context().replica, state));
+  return state;
+}
+
+void TableCopy::execute_fenced(const std::string& statement) {
+  if (target_.exec(statement).affected() != 1) throw fenced();
 }
 
 }  // namespace pgbaton::copy

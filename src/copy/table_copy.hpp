@@ -1,10 +1,12 @@
-// Copying one table on a source connection that is in the snapshot's transaction and a target connection that is idle.
+// Copying one table, or a part of one, on a source connection that is in the snapshot's transaction and a target
+// connection that is idle.
 #pragma once
 #include <pgbaton/pg/connection.hpp>
 
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "copy_plan.hpp"
 #include "pool.hpp"
@@ -12,8 +14,12 @@
 namespace pgbaton::copy {
 
 // What one attempt has counted into the shared progress, so that a second attempt does not count the same bytes again.
+struct Stored {
+  std::int64_t rows = 0, bytes = 0;
+};
 struct Counted {
   std::int64_t rows = 0, bytes = 0;
+  std::optional<Stored> sent;  // what the last attempt had when it sent COMMIT: that may have succeeded unheard
   std::shared_ptr<TableInFlight> shown;
 };
 
@@ -24,9 +30,9 @@ class TableCopy {
   TableCopy(Pool& pool, pg::Connection& source, pg::Connection& target, const std::atomic<bool>& target_failed)
       : pool_(pool), source_(source), target_(target), target_failed_(target_failed) {}
 
-  // On copied the rows and the table's state are committed on the target, and `job.state` says so. Otherwise nothing
+  // On copied and part_copied the rows are committed on the target with what the state says of them. Otherwise nothing
   // has changed. On an exception both transactions are as they were left: release() and ROLLBACK are the caller's.
-  TableOutcome run(CopyJob& job, Counted& counted);
+  TableOutcome run(const Work& work, Counted& counted);
 
   // Gives the locks on the source back and keeps the snapshot.
   static void release(pg::Connection& source);
@@ -37,10 +43,22 @@ class TableCopy {
   // `rewritten` when the snapshot knows other columns than `table`, which must be described anew then.
   std::optional<TableOutcome> compare_description(const catalog::Table& table);
   std::optional<TableOutcome> compare_source(const catalog::Table& table, const CopyPlan& plan);
-  void store_rows(CopyJob& job, const CopyPlan& plan, Counted& counted);
-  void insert_rows(CopyJob& job, const CopyPlan& plan, Counted& counted);
-  void pipe_rows(CopyJob& job, const CopyPlan& plan, Counted& counted);
-  void commit(CopyJob& job);
+  // Empties the target's table and records its parts, unless another worker has done so.
+  void begin_parts(TableWork& table, const CopyPlan& plan);
+  Stored store_rows(const Work& work, const CopyPlan& plan, Counted& counted);
+  Stored insert_rows(const CopyPlan& plan, Counted& counted);
+  Stored pipe_rows(const Work& work, const CopyPlan& plan, Counted& counted);
+  TableOutcome commit_table(TableWork& table, const Stored& stored);
+  TableOutcome commit_part(const Work& work, const Stored& stored);
+  // A part that the last attempt has committed without hearing of it.
+  TableOutcome settle_part(const Work& work, const Stored& stored);
+  // The open transaction's COMMIT, with the table's state when nothing else is left; under the table's mutex.
+  TableOutcome finish_part(TableWork& table, const Stored& stored);
+  bool is_recorded(const Work& work);
+  void record_part(const Work& work, const Stored& stored);
+  // The table's state as copied with these rows, in the open transaction.
+  state::TableState store_state(const TableWork& table, const Stored& all);
+  void execute_fenced(const std::string& statement);
 
   Pool& pool_;
   pg::Connection& source_;

@@ -6,6 +6,7 @@
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/pg/connection.hpp>
 #include <pgbaton/pg/route.hpp>
+#include <thread>
 
 #include "conninfo.hpp"
 #include "server_error.hpp"
@@ -15,6 +16,9 @@ namespace {
 
 // A balancer that picks one of two at random hides from so many with a chance of 1 in 16.
 constexpr int kConnections = 5;
+// A server that restarts, or a network that breaks, in each of so many probes is not there.
+constexpr int kAttempts = 5;
+constexpr Milliseconds kPause{100};
 
 using Handle = std::unique_ptr<PGconn, FinishConnection>;
 
@@ -62,10 +66,15 @@ bool changes_process(PGconn* first, PGconn* second) {
   return refused || before.empty() || before != after || before == held;
 }
 
-}  // namespace
+// What the connections of a probe said tells nothing when one was lost meanwhile. Only a pooler that allows no
+// transactions may end those who begin one: it does so every time.
+enum class Lost { none, at_begin, before };
+struct Probe {
+  Route route;
+  Lost lost = Lost::none;
+};
 
-Route probe_route(const Endpoint& endpoint) {
-  parse_conninfo(endpoint.conninfo, endpoint.side);  // refuses a wrong one without showing it
+Probe probe_once(const Endpoint& endpoint) {
   std::vector<Handle> connections;
   while (connections.size() < kConnections) {
     auto connection = connect_plainly(endpoint);
@@ -76,7 +85,8 @@ Route probe_route(const Endpoint& endpoint) {
     }
     connections.push_back(std::move(connection));
   }
-  Route route;
+  Probe probe;
+  auto& route = probe.route;
   for (const auto& connection : connections) {
     PQsetNoticeProcessor(
         connection.get(), [](void*, const char*) {}, nullptr);
@@ -85,8 +95,32 @@ Route probe_route(const Endpoint& endpoint) {
   }
   std::ranges::sort(route.instances);
   route.instances.erase(std::ranges::unique(route.instances).begin(), route.instances.end());
+  const auto lost = [&] {
+    return std::ranges::any_of(connections,
+                               [](const Handle& connection) { return PQstatus(connection.get()) != CONNECTION_OK; });
+  };
+  if (lost()) probe.lost = Lost::before;
   if (connections.size() > 1) route.per_transaction = changes_process(connections[0].get(), connections[1].get());
-  return route;
+  if (probe.lost == Lost::none && lost()) probe.lost = Lost::at_begin;
+  return probe;
+}
+
+}  // namespace
+
+Route probe_route(const Endpoint& endpoint) {
+  parse_conninfo(endpoint.conninfo, endpoint.side);  // refuses a wrong one without showing it
+  bool always_at_begin = true;
+  for (int attempt = 1;; ++attempt) {
+    auto probe = probe_once(endpoint);
+    always_at_begin = always_at_begin && probe.lost == Lost::at_begin;
+    if (probe.lost == Lost::none || (attempt >= kAttempts && always_at_begin)) return probe.route;
+    if (attempt >= kAttempts)
+      throw Error(ErrorKind::failed, "connections are lost as soon as they are made")
+          .side(endpoint.side)
+          .action(Action::retry)
+          .hint("Is the server restarting? Nothing was changed: run the same command again.");
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 }  // namespace pgbaton::pg

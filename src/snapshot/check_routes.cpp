@@ -5,6 +5,7 @@
 #include <pgbaton/pg/route.hpp>
 
 #include <optional>
+#include <thread>
 
 #include "check_parts.hpp"
 
@@ -12,6 +13,8 @@ namespace pgbaton::snapshot {
 
 namespace {
 
+constexpr int kAttempts = 5;
+constexpr Milliseconds kPause{200};
 constexpr std::string_view kDirect = "Give host and port of the server itself, not of the pooler or balancer.";
 
 std::string id_of(Side side, std::string_view what) {
@@ -60,7 +63,12 @@ void check_instances(const pg::Endpoint& endpoint, const pg::Route& route, Findi
 
 // A role without the right, and a server without a free walsender, have findings of their own.
 void check_replication_connection(const pg::Endpoint& source, Findings& findings) {
-  const auto problem = try_connection(source, pg::Session::replication);
+  auto problem = try_connection(source, pg::Session::replication);
+  // A server that restarts just now, or a network that breaks, is no rule of pg_hba.conf.
+  for (int i = 1; i < kAttempts && problem && problem->action() == Action::retry; ++i) {
+    std::this_thread::sleep_for(kPause);
+    problem = try_connection(source, pg::Session::replication);
+  }
   if (!problem || problem->sqlstate() == "42501" || problem->sqlstate() == "53300") return;
   findings.blocker("source.replication_connection", "source",
                    "a replication connection cannot be made: " + problem->message(),

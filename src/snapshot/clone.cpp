@@ -176,6 +176,7 @@ CloneSummary run_clone(const CloneOptions& options, state::Lease& lease, copy::C
     summarize(build);
     return build.summary;
   } catch (const Error& error) {
+    require_own_place(build, error);
     take_back_or_keep(build, error);
     throw;
   }

@@ -1,6 +1,8 @@
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/snapshot/dry_run.hpp>
 
+#include <pgbaton/copy/parts.hpp>
+
 #include <algorithm>
 
 #include "check_parts.hpp"
@@ -11,13 +13,14 @@ namespace pgbaton::snapshot {
 
 namespace {
 
-PlannedTable planned(const copy::CopyJob& job, const source::PublicationPlan& publications) {
+PlannedTable planned(const copy::CopyJob& job, const source::PublicationPlan& publications,
+                     const copy::SplitRule& rule) {
   PlannedTable table;
   table.name = job.table.name;
   table.bytes = job.table.bytes;
   table.estimated_rows = job.table.estimated_rows;
   table.copied = job.state.phase != state::TablePhase::skipped;
-  table.parts = table.copied ? 1 : 0;
+  table.parts = table.copied ? static_cast<int>(copy::plan_parts(job.table, rule).size()) : 0;
   table.guard = job.state.guard;
   table.note = job.state.note;
   auto listed = [&](const std::vector<QualifiedName>& names) {
@@ -56,14 +59,16 @@ DryRun plan_clone(const CloneOptions& given, const std::set<QualifiedName>& kept
   result.publication_inserts = plan.publications.publication_inserts;
   result.schema = options.schema;
   result.left_out = plan.left_out;
-  for (const auto& job : plan.jobs) result.tables.push_back(planned(job, plan.publications));
-  std::ranges::stable_sort(result.tables, [](const PlannedTable& a, const PlannedTable& b) {
-    return std::pair(a.copied, a.bytes) > std::pair(b.copied, b.bytes);
-  });
+  const copy::SplitRule rule{options.split_above, options.jobs, source->server_version()};
+  for (const auto& job : plan.jobs) result.tables.push_back(planned(job, plan.publications, rule));
+  const auto rank = [](const PlannedTable& table) {
+    return std::pair(table.copied, table.bytes / static_cast<std::uint64_t>(std::max(table.parts, 1)));
+  };
+  std::ranges::stable_sort(result.tables, std::ranges::greater(), rank);
   int copied = 0;
   for (const auto& table : result.tables) {
     if (!table.copied) continue;
-    ++copied;
+    copied += table.parts;
     result.bytes_total += table.bytes;
   }
   int jobs = std::min(options.jobs, std::max(copied, 1));

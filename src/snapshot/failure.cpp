@@ -18,17 +18,31 @@ bool leaves_replica_alone(const Error& error) {
   return error.kind() == ErrorKind::held_elsewhere || error.kind() == ErrorKind::usage;
 }
 
+// While the lease is ours nobody else can begin a term; it throws when it is not.
+void require_lease(const Build& build) {
+  try {
+    build.lease.check();
+  } catch (const Error& error) {
+    if (error.action() != Action::retry) throw;
+    build.lease.renew();
+  }
+}
+
 bool worth_keeping(const Build& build) {
   return build.any_table_committed || build.replica.schema_restored || build.made.schema || !build.made.record;
 }
 
 void take_back(Build& build) {
+  require_lease(build);
   auto source = pg::open_control(build.options.source, "take-back");
   auto target = pg::open_control(build.options.target, "take-back");
   auto mine = build.replica;
   if (!build.made.slot) mine.slot.clear();
   if (!build.made.publications) mine.publication.clear(), mine.publication_inserts.clear();
-  if (build.made.slot) source::drop_slot(*source, mine.slot, true);
+  if (build.made.slot) {
+    source::end_slot_creators(*source, mine.name);
+    source::drop_slot(*source, mine.slot, true);
+  }
   if (build.made.publications && mine.owns_publication) source::drop_publication(*source, mine.publication);
   if (build.made.publications && !mine.publication_inserts.empty())
     source::drop_publication(*source, mine.publication_inserts);
@@ -71,6 +85,16 @@ void keep(Build& build, const Error& error) {
 
 }  // namespace
 
+void require_own_place(const Build& build, const Error& error) {
+  if (build.lease.epoch() == 0 || error.action() != Action::retry) return;
+  try {
+    require_lease(build);
+  } catch (const Error& other) {
+    if (other.kind() == ErrorKind::held_elsewhere) throw;
+    log::debug("asking for the lease: {}", other.describe());
+  }
+}
+
 void take_back_or_keep(Build& build, const Error& error) noexcept {
   try {
     build.snapshot.reset();
@@ -79,6 +103,7 @@ void take_back_or_keep(Build& build, const Error& error) noexcept {
     } else if (leaves_replica_alone(error)) {
       return;
     } else if (build.options.on_failure == OnFailure::drop) {
+      require_lease(build);
       auto report = remove_replica(build.options.source, build.options.target, build.options.names);
       for (const auto& line : report.removed) log::info("removed {}", line);
       for (const auto& line : report.left) log::warning("left: {}", line);

@@ -2,6 +2,7 @@
 
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/copy/parts.hpp>
 
 #include <fmt/format.h>
 
@@ -78,6 +79,19 @@ void adopt_publication(pg::Control& source, const std::string& name, TablePlan& 
   plan.publications.publication_inserts.clear();
 }
 
+void skip_table(Build& build, state::TableState& table, const std::string& reason) {
+  bool partly_copied = table.phase == TablePhase::copying;
+  table.phase = TablePhase::skipped;
+  table.note = reason;
+  table.rows = table.bytes = 0;
+  if (partly_copied) {
+    copy::discard_parts(build.options.target, build.replica, table);
+  } else {
+    build.store.store_table(build.replica, table);
+  }
+  log::warning("{}: {}", table.name.quoted(), reason);
+}
+
 void load_jobs(Build& build) {
   auto states = build.store.load_tables(build.replica);
   std::map<catalog::Oid, catalog::Table> tables;
@@ -93,11 +107,10 @@ void load_jobs(Build& build) {
       build.any_table_committed = true;
     }
     if (found == tables.end() && !copied && recorded.phase != TablePhase::skipped) {
-      recorded.phase = TablePhase::skipped;
-      recorded.note = "dropped or renamed on the source before it was copied";
-      build.store.store_table(build.replica, recorded);
-      log::warning("{}: {}", recorded.name.quoted(), recorded.note);
+      skip_table(build, recorded, "dropped or renamed on the source before it was copied");
     }
+    // Rows of a part are on the target, of use or not: slot and state are worth keeping.
+    if (recorded.phase == TablePhase::copying) build.any_table_committed = true;
     copy::CopyJob job;
     if (found != tables.end()) job.table = found->second;
     job.table.name = recorded.name;  // under which the target has it, also when the source renamed it meanwhile

@@ -12,6 +12,7 @@ namespace pgbaton::snapshot {
 
 std::vector<std::string> remove_remnants(pg::Control& source, const state::Replica& replica) {
   std::vector<std::string> removed;
+  source::end_slot_creators(source, replica.name);
   if (source::drop_slot(source, replica.slot, true))
     removed.push_back(fmt::format("slot {} on the source", replica.slot));
   PGBATON_FAILPOINT("slot_dropped");

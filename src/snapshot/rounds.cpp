@@ -12,6 +12,7 @@
 #include <map>
 
 #include "definitions.hpp"
+#include "generation.hpp"
 #include "index_pool.hpp"
 #include "remnants.hpp"
 
@@ -43,6 +44,8 @@ class Rounds {
 
   void run() {
     count_totals();
+    if (build_.options.split_above > 0 && (build_.source_server.major() < 14 || build_.options.jobs < 2))
+      log::warning("--split-above splits nothing: it needs a source from major 14 on, and more than one of --jobs");
     auto pending = pending_jobs();
     if (pending.empty()) prepare_schema(pending);  // resumed after the last table: only the archive is needed
     hand_over_kept();
@@ -159,7 +162,10 @@ class Rounds {
     options.source = build_.options.source;
     options.target = build_.options.target;
     options.jobs = build_.options.jobs;
+    options.split_above = build_.options.split_above;
+    options.source_version = build_.source_server.version_num;
     options.max_rate = build_.options.max_rate;
+    options.on_part_copied = [this] { build_.any_table_committed = true; };
     options.replica_role = build_.replica.replica_role;
     auto result = copy::copy_tables(
         options, build_.replica, std::move(pending), build_.snapshot->snapshot_id(),
@@ -190,10 +196,7 @@ class Rounds {
       build_.progress.size_indexed += job.state.bytes_total;
       ++build_.progress.tables_done;
       ++build_.progress.tables_indexed;
-      job.state.phase = TablePhase::skipped;
-      job.state.note = "dropped on the source before it was copied";
-      build_.store.store_table(build_.replica, job.state);
-      log::warning("{}: {}", job.table.name.quoted(), job.state.note);
+      skip_table(build_, job.state, "dropped on the source before it was copied");
     }
   }
 

@@ -28,4 +28,20 @@ bool release_slot(pg::Control& source, const std::string& name) {
   }
 }
 
+void end_slot_creators(pg::Control& source, const std::string& replica_name) {
+  const auto deadline = Deadline::after(kReleaseTimeout);
+  pg::control(Side::source, "ending sessions that create slots", [&] {
+    pqxx::nontransaction transaction(source);
+    while (!deadline.passed()) {
+      const auto ended = transaction.exec_params(
+          "select pid, pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'walsender' and "
+          "application_name = $1",
+          fmt::format("pgbaton/{}/slot", replica_name));
+      if (ended.empty()) return;
+      log::debug("ended {} sessions on the source that were creating slots", ended.size());
+      std::this_thread::sleep_for(Milliseconds(20));
+    }
+  });
+}
+
 }  // namespace pgbaton::source

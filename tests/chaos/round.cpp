@@ -19,6 +19,7 @@ Arguments random_options(Random& random) {
   static constexpr std::array kMemory{"1MB", "2MB", "256MB"};
   options.insert(options.end(), {"--memory", kMemory[static_cast<std::size_t>(pick(random, 0, 2))]});
   if (chance(random, 60)) options.insert(options.end(), {"--max-rate", fmt::format("{}MB", pick(random, 4, 20))});
+  if (chance(random, 40)) options.insert(options.end(), {"--split-above", "1MB"});
   if (chance(random, 20)) options.insert(options.end(), {"--guard", "none"});
   return options;
 }

@@ -149,7 +149,8 @@ constexpr int kPauseMilliseconds = 8;
 bool is_expected(const std::string& sqlstate) {
   if (sqlstate.empty()) return true;
   const auto group = sqlstate.substr(0, 2);
-  return group == "57" || group == "08" || group == "40" || group == "53" || sqlstate == "23505" || sqlstate == "55P03";
+  return group == "57" || group == "08" || group == "40" || group == "53" || sqlstate == "23505" || group == "38" ||
+         sqlstate == "55P03";
 }
 
 }  // namespace

@@ -160,6 +160,20 @@ TEST_F(WriterTest, S22_SecondStartIsRefused) {
   expect_equal();
 }
 
+// Taken over before it had copied anything: what it made belongs to the other one now.
+TEST_F(WriterTest, S22_TakenOverInTheMiddleOfACloneItTakesNothingBack) {
+  create_filled("t", 100);
+  auto first = start("clone", {"--until", "caught-up"}, {{"PGBATON_FAILPOINTS", "slot_recorded=sleep:4000"}});
+  ASSERT_TRUE(target().wait_until("select to_regclass('pgbaton.replica') is not null", "t", Milliseconds(30'000)));
+  ASSERT_TRUE(target().wait_until("select phase from pgbaton.replica", "copying", Milliseconds(30'000)));
+  const auto second = run("clone", {"--until", "caught-up", "--take-over"});
+  EXPECT_EQ(second.code, 0) << second;
+  const auto woken = first.wait(Milliseconds(60'000));
+  EXPECT_EQ(woken.code, 7) << woken;
+  source().exec("insert into t values (0, 0, 'later')");
+  expect_equal_after_drain();
+}
+
 TEST_F(WriterTest, S22_StoppedWriterThatWakesCommitsNothing) {
   source().exec(
       "create table t (id int primary key, v int not null); insert into t select i, 0 from generate_series(1, 100) i");

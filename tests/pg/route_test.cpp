@@ -1,5 +1,6 @@
 // What stands between us and a server (S54): poolers, balancers, standbys. `check` says so, and a clone refuses before
 // it makes anything.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -122,6 +123,22 @@ TEST_F(RouteTest, S54_RelayToOneInstanceIsFine) {
       {"clone", "--source", before_source.conninfo(), "--target", before_target.conninfo(), "--until", "caught-up"});
   EXPECT_EQ(clone.code, 0) << clone;
   expect_equal();
+}
+
+// A restart, or a network that breaks, in the middle of the questions is neither a balancer nor a pooler.
+TEST_F(RouteTest, LostConnectionsAreNoOtherServer) {
+  Proxy road({source().port()});
+  std::jthread cutter([&](const std::stop_token& stop) {
+    for (int i = 0; !stop.stop_requested(); ++i) {
+      std::this_thread::sleep_for(Milliseconds(5 + i % 60));
+      road.cut();
+    }
+  });
+  for (int i = 0; i < 25; ++i) {
+    const auto check = Tool::run({"check", "--source", road.conninfo(), "--target", target().conninfo(), "--json"});
+    const auto ids = blockers(check);
+    for (const auto* id : {"source.instances", "source.pooler"}) EXPECT_EQ(std::ranges::count(ids, id), 0) << check;
+  }
 }
 
 class StandbyTest : public RouteTest {

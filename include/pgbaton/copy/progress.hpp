@@ -14,7 +14,7 @@ namespace pgbaton::copy {
 enum class Step { preparing, slot, schema, tables, rest };
 
 struct TableInFlight {
-  std::string name;
+  std::string name;  // of a table, with " part 2 of 5" when it is copied in parts
   bool indexing = false;
   std::int64_t bytes_total = 0;  // its size on the source
   Clock::time_point since = Clock::now();
@@ -33,7 +33,7 @@ class TablesInFlight {
   std::vector<std::weak_ptr<TableInFlight>> tables_;
 };
 
-struct CopyProgress {  // counters are monotone within a run
+struct CopyProgress {  // counters are monotone within a run, but for size_done (parts of a table that must begin anew)
   std::atomic<Step> step{Step::preparing};
   std::atomic<std::int64_t> tables_done{0}, rows{0}, bytes{0};
   std::atomic<std::int64_t> tables_total{0}, bytes_total{0};  // set before the first table is copied

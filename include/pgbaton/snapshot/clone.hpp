@@ -30,7 +30,7 @@ struct CloneOptions {
   state::GuardKind guard = state::GuardKind::column;
   std::string publication;  // --publication: made by an administrator; "" for our own
   int jobs = 4, index_jobs = 2;
-  std::uint64_t max_rate = 0;
+  std::uint64_t split_above = 0, max_rate = 0;
   Milliseconds slot_wait{60'000};
   OnFailure on_failure = OnFailure::keep;
 };

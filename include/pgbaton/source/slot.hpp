@@ -69,6 +69,9 @@ pg::Connection open_snapshot_worker(const pg::Endpoint& source, const std::strin
 
 // For --take-over: ends the session that reads the slot and waits until it has let go. False when nobody did.
 bool release_slot(pg::Control& source, const std::string& name);
+// Ends sessions of this replica that were to create a slot and were left behind: a client that just goes away leaves
+// the server at work, and a slot that does not exist yet may do so a moment later. For the holder of the lease.
+void end_slot_creators(pg::Control& source, const std::string& replica_name);
 // Drops a slot; terminates its walsender first when `terminate`. False when there was none.
 bool drop_slot(pg::Control& source, const std::string& name, bool terminate);
 

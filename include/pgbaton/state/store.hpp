@@ -67,6 +67,14 @@ struct TableState {
   std::string note;                                   // why skipped, or what a person should know
 };
 
+// A range of blocks of a table that is copied in parts (copy/parts.hpp).
+struct CopyPart {
+  int number = 0;  // 0 …
+  std::int64_t first_block = 0;
+  std::optional<std::int64_t> end_block;
+  std::int64_t rows = 0, bytes = 0;
+};
+
 // One row per applier; progress is written by the data plane inside the apply transaction (apply/applier.hpp).
 struct Progress {
   Lsn applied_lsn;  // every source transaction with commit LSN < applied_lsn is durable on the target
@@ -128,6 +136,14 @@ class Store {
   void store_table(const Replica& replica, const TableState& table);  // all mutable fields
   // The SQL of the same update, for a data-plane transaction that also holds the rows; must touch one row.
   static std::string copied_statement(const Replica& replica, const TableState& table);
+  // Of a table's parts, for transactions of the same kind. Recording touches one row: none when the writer was fenced,
+  // or when an earlier attempt whose outcome was not known has recorded the part.
+  static std::string plan_parts_statement(const Replica& replica, const QualifiedName& table,
+                                          const std::vector<CopyPart>& parts);
+  static std::string record_part_statement(const Replica& replica, const QualifiedName& table, const CopyPart& part);
+  static std::string forget_parts_statement(const Replica& replica, const QualifiedName& table);
+  // One row "t" when the part, or the table as a whole, is committed.
+  static std::string part_recorded_query(const Replica& replica, const QualifiedName& table, int part);
 
   Progress load_progress(const Replica& replica);
   void report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn);

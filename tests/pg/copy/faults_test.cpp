@@ -241,6 +241,47 @@ TEST_F(CopyFaults, AFailureAtAnyPointIsMended) {
   EXPECT_EQ(progress_.rows, 20000);
   ::unsetenv("PGBATON_FAILPOINTS");
 }
+
+// The same in parts. The points count over all workers; the table has 5 parts, and the last of them commits it.
+TEST_F(CopyFaults, S46_AFailureAtAnyPointOfAPartIsMended) {
+  ::setenv("PGBATON_FAILPOINTS",
+           "copy_parts_begun=error@1,copy_table_half=error@2,copy_before_commit=error@2,copy_after_commit=error@3", 1);
+  source().exec(
+      "create table t (id int primary key, pad text); insert into t select i, repeat('x', 100) from generate_series(1, "
+      "40000) i");
+  const Snapshot snapshot(source());
+  copy_schema(snapshot);
+  auto options = copy_options();
+  options.split_above = 1'200'000;
+  options.source_version = 150000;
+  EXPECT_THAT(copy_all(snapshot, record_jobs(), options).unfinished, IsEmpty());
+  expect_equal();
+  EXPECT_EQ(target().number("select rows from pgbaton.table_state where phase = 'copied'"), 40000);
+  EXPECT_EQ(target().number("select count(*) from pgbaton.copy_part"), 0);
+  EXPECT_EQ(progress_.tables_done, 1);
+  EXPECT_EQ(progress_.rows, 40000);
+  EXPECT_EQ(copied_.size(), 1u);
+  ::unsetenv("PGBATON_FAILPOINTS");
+}
+
+// The reply to the very last COMMIT, which makes the table copied, is lost.
+TEST_F(CopyFaults, S46_TheLastPartIsNotTakenAgainWhenItsCommitWasNotHeard) {
+  ::setenv("PGBATON_FAILPOINTS", "copy_after_commit=error@3", 1);
+  source().exec(
+      "create table t (id int primary key, pad text); insert into t select i, repeat('x', 100) from generate_series(1, "
+      "20000) i");
+  const Snapshot snapshot(source());
+  copy_schema(snapshot);
+  auto options = copy_options();
+  options.jobs = 2;
+  options.split_above = 1'200'000;
+  options.source_version = 150000;
+  EXPECT_THAT(copy_all(snapshot, record_jobs(), options).unfinished, IsEmpty());
+  expect_equal();
+  EXPECT_EQ(target().number("select rows from pgbaton.table_state where phase = 'copied'"), 20000);
+  EXPECT_EQ(copied_.size(), 1u);
+  ::unsetenv("PGBATON_FAILPOINTS");
+}
 #endif
 
 TEST_F(CopyFaults, ATriggerThatDropsRowsIsNoticed) {

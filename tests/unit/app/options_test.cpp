@@ -120,7 +120,6 @@ TEST(Options, WhatALaterVersionBringsIsRefusedNotIgnored) {
     EXPECT_THAT(refusal({command, "public.t", "--repair"}), HasSubstr("not in this version yet")) << command;
   EXPECT_THAT(refusal({"clone", "--appliers", "4"}), HasSubstr("--appliers 4: not in this version yet"));
   EXPECT_THAT(refusal({"clone", "--guard", "ledger"}), HasSubstr("--guard ledger: not in this version yet"));
-  EXPECT_THAT(refusal({"clone", "--split-above", "1GB"}), HasSubstr("--split-above: not in this version yet"));
   EXPECT_EQ(refusal({"clone", "--appliers", "1"}), "accepted");
 }
 
