@@ -61,8 +61,13 @@ TEST_F(DryRunTest, NamesEverything) {
   EXPECT_THAT(target_leftovers(target().conninfo()), IsEmpty());
 }
 
-TEST_F(DryRunTest, SlowerWithALimit) {
+TEST_F(DryRunTest, SlowerWithALimitAndInPartsWhenAsked) {
   create_tables();
+  const auto parts = [&](const char* jobs) {
+    return plan({"--split-above", "1MB", "--jobs", jobs})["tables"][0]["parts"].get<int>();
+  };
+  EXPECT_GE(parts("2"), 3);
+  EXPECT_EQ(parts("1"), 1);
   const auto free = plan(), limited = plan({"--max-rate", "100kB"});
   EXPECT_GT(limited["estimate"]["copy_ms"].get<double>(), 5 * free["estimate"]["copy_ms"].get<double>());
 }
