@@ -69,6 +69,7 @@ snapshot::CloneOptions Context::clone_options(bool with_target) const {
   clone.split_above = options.split_above;
   clone.max_rate = options.max_rate;
   clone.slot_wait = options.slot_wait;
+  clone.slot_failover = options.slot_failover;
   clone.on_failure = options.on_failure == "drop" ? snapshot::OnFailure::drop : snapshot::OnFailure::keep;
   return clone;
 }

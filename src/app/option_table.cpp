@@ -81,6 +81,8 @@ const std::array kOptions = {
                "ceiling for queued changes while streaming; default 256MB", 1 << 20},
     OptionSpec{"slot-wait", "DURATION", &Options::slot_wait, kClone, true, "",
                "how long creating the slot may wait for open transactions; default 60s"},
+    OptionSpec{"slot-failover", "", &Options::slot_failover, kCheck | kClone, true, "",
+               "17+: make the slot one that standbys keep a copy of, so that the stream goes on after a failover"},
     OptionSpec{"give-up-after", "DURATION", &Options::give_up_after, kStreams | kWait, true, "",
                "end with exit code 5 after so long without a connection that lasts, or, where an end is set, without "
                "any progress; default 10m, never for an open-ended stream"},

@@ -49,6 +49,7 @@ Json slot_document(const StatusReport& report) {
           {"active", slot->active},
           {"wal_status", text_or_null(slot->wal_status)},
           {"invalidation_reason", text_or_null(slot->invalidation_reason)},
+          {"failover", slot->failover},
           {"wal_held_bytes", slot->held_bytes}};
 }
 

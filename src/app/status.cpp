@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/catalog/server.hpp>
+#include <pgbaton/source/history.hpp>
 #include <pgbaton/state/lease.hpp>
 
 #include <algorithm>
@@ -30,10 +31,10 @@ void load_missed_writes(pg::Control& source, StatusReport& report) {
 }
 
 // After the state was read: the source's position is then never behind what is shown as applied.
-void ask_source(const Context& context, StatusReport& report) {
+std::unique_ptr<pg::Control> ask_source(const Context& context, StatusReport& report) {
   if (!context.has_source()) {
     report.source_problem = "--source was not given";
-    return;
+    return nullptr;
   }
   try {
     auto source = pg::open_control(context.source(), "status");
@@ -41,9 +42,24 @@ void ask_source(const Context& context, StatusReport& report) {
     const std::string& slot = report.replica ? report.replica->slot : context.names.base;
     report.slot = source::load_slot(*source, slot);
     load_missed_writes(*source, report);
+    return source;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::usage) throw;
     report.source_problem = error.describe();
+    return nullptr;
+  }
+}
+
+// What the next start would stop at. A writer looks by itself, and moves what would be compared here.
+void look_at_history(const Context& context, state::Store& store, pg::Control& source, StatusReport& report) {
+  if (report.replica->phase <= state::Phase::creating || report.writer_holds) return;
+  try {
+    source::require_history(source, context.source(),
+                            source::expected_history(*report.replica, report.progress, report.tables));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::boundary_lost && error.action() != Action::retry) throw;
+    if (state::Lease::held(store.connection(), report.name)) return;  // one has started meanwhile
+    report.history_problem = fmt::format("{}. {}", error.message(), error.hint());
   }
 }
 
@@ -78,13 +94,14 @@ std::vector<std::string> warnings(const StatusReport& report) {
       result.push_back(fmt::format("slot {} exists on the source, but the target knows no such replica", slot->name));
     return result;
   }
-  bool slot_expected = report.replica->phase > state::Phase::creating && report.source_problem.empty();
+  if (!report.history_problem.empty()) result.push_back(report.history_problem);
+  bool slot_expected = report.writer_holds && report.source_problem.empty();
   if (slot_expected && !slot)
     result.push_back(fmt::format("slot {} is gone: changes are lost, a new bootstrap is needed (clone --restart)",
                                  report.replica->slot));
-  if (slot && slot->wal_status == "lost")
-    result.push_back(fmt::format("slot {} is lost{}{}: a new bootstrap is needed (clone --restart)", slot->name,
-                                 slot->invalidation_reason.empty() ? "" : ", ", slot->invalidation_reason));
+  if (slot_expected && slot && !source::loss_reason(*slot).empty())
+    result.push_back(fmt::format("slot {} is lost, {}: a new bootstrap is needed (clone --restart)", slot->name,
+                                 source::loss_reason(*slot)));
   if (slot && slot->wal_status == "unreserved")
     result.push_back(fmt::format("slot {} is about to be lost: its WAL exceeds max_slot_wal_keep_size", slot->name));
   for (const auto& counts : report.missed)
@@ -140,7 +157,8 @@ StatusReport load_status(const Context& context) {
   report.replica = store.load_replica(report.name);
   if (!report.replica) look_for_the_only_one(context, store, report);
   if (report.replica) load_state(store, report);
-  ask_source(context, report);
+  const auto source = ask_source(context, report);
+  if (report.replica && source) look_at_history(context, store, *source, report);
   report.warnings = warnings(report);
   return report;
 }

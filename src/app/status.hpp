@@ -22,6 +22,7 @@ struct StatusReport {
   std::optional<source::SlotInfo> slot;
   Lsn source_flush_lsn;                      // 0/0 when the source was not asked or did not answer
   std::string source_problem;                // why not
+  std::string history_problem;               // why a start would refuse to go on; only looked for without a writer
   std::vector<catalog::WriteCounts> missed;  // on tables that are replicated for INSERT and TRUNCATE only
   std::vector<std::string> warnings;
 

@@ -31,6 +31,7 @@ Writer become_writer(const Context& context) {
   auto lease = state::Lease::acquire(context.target(), context.names.name, context.options.take_over);
   Writer writer{std::move(lease), pg::open_control(context.target(), "state")};
   state::Store store(*writer.target);
+  if (store.installed()) store.install();  // a newer version of the state, if it is due
   if (context.options.take_over) end_former_reader(context, store);
   return writer;
 }

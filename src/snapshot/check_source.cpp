@@ -10,7 +10,7 @@ namespace pgbaton::snapshot {
 
 namespace {
 
-constexpr int kOldestMajor = 12, kNewestMajor = 18;
+constexpr int kOldestMajor = 12, kNewestMajor = 18, kFailoverSlots = 17;
 
 void check_versions(const catalog::Server& server, Findings& findings) {
   if (server.major() < kOldestMajor)
@@ -28,6 +28,23 @@ void check_wal(const catalog::Server& server, Findings& findings) {
   if (server.wal_level != "logical")
     findings.blocker("source.wal_level", "wal_level", "it is " + server.wal_level + ", logical decoding needs logical",
                      "ALTER SYSTEM SET wal_level = logical; then restart the source.");
+}
+
+void check_slot_failover(const CheckOptions& options, CheckSide& source, Findings& findings) {
+  if (!options.clone.slot_failover) return;
+  if (source.server.major() < kFailoverSlots) {
+    findings.blocker("source.slot_failover", "slot_failover",
+                     fmt::format("PostgreSQL {} has no slots that standbys keep a copy of", source.server.major()),
+                     "Leave --slot-failover out: after a failover of this source a new bootstrap is needed.");
+    return;
+  }
+  pqxx::nontransaction tx(*source.connection);
+  if (tx.exec1("select current_setting('synchronized_standby_slots') = ''")[0].as<bool>())
+    findings.warning("source.slot_failover", "synchronized_standby_slots",
+                     "it is empty: the target may get transactions that no standby has yet, and a promoted one is then "
+                     "refused",
+                     "ALTER SYSTEM SET synchronized_standby_slots = '…' (the standby's physical slot); SELECT "
+                     "pg_reload_conf();");
 }
 
 // A run needs one slot for the stream; going on after a crash needs a temporary one beside it for a moment.
@@ -113,6 +130,7 @@ void check_source_server(const CheckOptions& options, CheckSide& source, Finding
     pg::Control& connection = *source.connection;
     check_versions(source.server, findings);
     check_wal(source.server, findings);
+    check_slot_failover(options, source, findings);
     check_headroom(source.server, findings);
     check_rights(options, source.server, findings);
     check_names(options, connection, findings);

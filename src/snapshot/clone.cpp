@@ -17,6 +17,8 @@
 
 #include <fmt/format.h>
 
+#include <pgbaton/source/history.hpp>
+
 #include "build.hpp"
 #include "failure.hpp"
 #include "fingerprint.hpp"
@@ -54,11 +56,15 @@ void create_source_objects(Build& build, const source::PublicationPlan& publicat
   if (build.replica.owns_publication || !publications.tables_inserts_only.empty())
     make(build.made.publications, [&] { source::create_publications(*build.source, publications); });
   PGBATON_FAILPOINT("publication_created");
+  build.replica.publication_state = source::load_publication_state(*build.source, build.replica.publications());
+  build.store.store_publication_state(build.replica, build.replica.publication_state);
   auto start = Clock::now();
   build.progress.step = copy::Step::slot;
   make(build.made.slot, [&] {
-    build.snapshot = source::SlotSnapshot::create(build.options.source,
-                                                  {build.replica.slot, false, build.options.slot_wait}, build.stop);
+    build.snapshot = source::SlotSnapshot::create(
+        build.options.source,
+        {.name = build.replica.slot, .wait = build.options.slot_wait, .failover = build.options.slot_failover},
+        build.stop);
   });
   build.summary.slot_time = since(start);
   build.summary.boundaries = 1;
@@ -73,7 +79,7 @@ void create_source_objects(Build& build, const source::PublicationPlan& publicat
 // A new replica, or a new generation of one that has no committed table (`again`).
 void begin_generation(Build& build, bool again) {
   bool restored = again && build.replica.schema_restored;
-  require_logical_source(build.source_server);
+  require_logical_source(build.source_server, build.options.slot_failover);
   auto plan = plan_tables(*build.source, build.options);
   require_names_free(*build.source, build.options, plan.publications);
   // Definitions restored in part are our own, too.
@@ -106,10 +112,16 @@ void begin_again(Build& build) {
 void resume(Build& build) {
   build.replica.epoch = build.lease.begin_term();
   require_same_options(build.replica, build.options, build.source_server);
+  require_logical_source(build.source_server);
   auto progress = build.store.load_progress(build.replica);
-  source::require_history(*build.source,
-                          {build.replica.slot, build.replica.source_database, build.replica.source_system_id,
-                           build.replica.source_timeline, progress.applied_lsn});
+  const auto timeline = source::require_history(
+      *build.source, build.options.source,
+      source::expected_history(build.replica, progress, build.store.load_tables(build.replica)));
+  if (timeline != build.replica.source_timeline) {
+    log::warning("the source went on as timeline {}, and has everything that the target has", timeline);
+    build.store.store_source_timeline(build.replica, timeline);
+    build.replica.source_timeline = timeline;
+  }
   load_jobs(build);
   log::info("replica {}: going on, {} of {} tables are copied", build.replica.name, build.summary.tables_kept,
             build.jobs.size());

@@ -73,7 +73,7 @@ void refuse_same_database(const Build& build) {
       .hint("Look at --source and --target: the target must be another database.");
 }
 
-void require_logical_source(const catalog::Server& source) {
+void require_logical_source(const catalog::Server& source, bool slot_failover) {
   if (source.in_recovery)
     throw Error(ErrorKind::preflight, "the source is a standby")
         .side(Side::source)
@@ -82,6 +82,12 @@ void require_logical_source(const catalog::Server& source) {
     throw Error(ErrorKind::preflight, "wal_level is " + source.wal_level + " on the source, logical is needed")
         .side(Side::source)
         .hint("Set wal_level = logical and restart the source; `pgbaton check` lists what else is missing.");
+  constexpr int kFailoverSlots = 17;
+  if (slot_failover && source.major() < kFailoverSlots)
+    throw Error(ErrorKind::preflight,
+                fmt::format("PostgreSQL {} has no slots that standbys keep a copy of", source.major()))
+        .side(Side::source)
+        .hint("Leave --slot-failover out: after a failover of this source a new bootstrap is needed.");
 }
 
 void require_names_free(pg::Control& source, const CloneOptions& options, const source::PublicationPlan& plan) {

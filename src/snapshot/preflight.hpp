@@ -10,7 +10,7 @@ namespace pgbaton::snapshot {
 
 void refuse_same_database(const Build& build);
 // wal_level, recovery.
-void require_logical_source(const catalog::Server& source);
+void require_logical_source(const catalog::Server& source, bool slot_failover = false);
 // No slot or publication of our names: what our state does not know is never adopted.
 void require_names_free(pg::Control& source, const CloneOptions& options, const source::PublicationPlan& plan);
 // --schema full: none of the tables exists (unless an earlier generation of this replica restored them, `restored`);

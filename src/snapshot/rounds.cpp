@@ -104,8 +104,8 @@ class Rounds {
   void take_boundary() {
     build_.progress.step = copy::Step::slot;
     auto name = free_temporary_slot(*build_.source, build_.options.names);
-    build_.snapshot =
-        source::SlotSnapshot::create(build_.options.source, {name, true, build_.options.slot_wait}, build_.stop);
+    build_.snapshot = source::SlotSnapshot::create(
+        build_.options.source, {.name = name, .temporary = true, .wait = build_.options.slot_wait}, build_.stop);
     ++build_.summary.boundaries;
     log::info("new boundary {} from temporary slot {}", to_string(build_.snapshot->consistent_point()), name);
   }

@@ -13,12 +13,14 @@ namespace {
 // A terminated walsender lets go of its slot within milliseconds, unless it is stuck in the kernel.
 constexpr Milliseconds kReleaseTimeout{10'000};
 
+constexpr int kFailoverSlots = 170000;
+
 // wal_status came with 13; why a slot was invalidated with 17, as a mere flag of recovery conflicts with 16.
 std::string slot_query(int version_num) {
   return fmt::format(
       R"(
 select s.slot_name as name, coalesce(s.plugin, '') as plugin, coalesce(s.database, '') as database,
-       {} as wal_status, {} as invalidation_reason, s.active, s.temporary, coalesce(s.active_pid, 0) as active_pid,
+       {} as wal_status, {} as invalidation_reason, {} as failover, {} as synced, s.active, s.temporary, coalesce(s.active_pid, 0) as active_pid,
        coalesce(s.confirmed_flush_lsn, '0/0') as confirmed_flush_lsn, coalesce(s.restart_lsn, '0/0') as restart_lsn,
        case when s.restart_lsn is null then 0 else pg_wal_lsn_diff(
          case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end, s.restart_lsn
@@ -27,7 +29,8 @@ select s.slot_name as name, coalesce(s.plugin, '') as plugin, coalesce(s.databas
       version_num >= 130000 ? "coalesce(s.wal_status, '')" : "''",
       version_num >= 170000   ? "coalesce(s.invalidation_reason, '')"
       : version_num >= 160000 ? "case when s.conflicting then 'recovery_conflict' else '' end"
-                              : "''");
+                              : "''",
+      version_num >= kFailoverSlots ? "s.failover" : "false", version_num >= kFailoverSlots ? "s.synced" : "false");
 }
 
 std::optional<SlotInfo> read_slot(pqxx::transaction_base& transaction, const std::string& name) {
@@ -41,6 +44,8 @@ std::optional<SlotInfo> read_slot(pqxx::transaction_base& transaction, const std
   slot.wal_status = row["wal_status"].as<std::string>();
   slot.invalidation_reason = row["invalidation_reason"].as<std::string>();
   slot.active = row["active"].as<bool>();
+  slot.failover = row["failover"].as<bool>();
+  slot.synced = row["synced"].as<bool>();
   slot.temporary = row["temporary"].as<bool>();
   slot.active_pid = row["active_pid"].as<int>();
   slot.confirmed_flush_lsn = require_lsn(row["confirmed_flush_lsn"].c_str(), "confirmed_flush_lsn");

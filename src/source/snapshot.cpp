@@ -43,7 +43,9 @@ std::string set_snapshot(const std::string& snapshot_id) {
 std::string create_command(const SlotRequest& request, int version_num) {
   return fmt::format("CREATE_REPLICATION_SLOT {}{} LOGICAL pgoutput {}", quote_identifier(request.name),
                      request.temporary ? " TEMPORARY" : "",
-                     version_num >= 150000 ? "(SNAPSHOT 'export')" : "EXPORT_SNAPSHOT");
+                     request.failover        ? "(SNAPSHOT 'export', FAILOVER true)"
+                     : version_num >= 150000 ? "(SNAPSHOT 'export')"
+                                             : "EXPORT_SNAPSHOT");
 }
 
 // Why an attempt gave nothing, where another one may.

@@ -36,6 +36,11 @@ void require_publications(pg::Connection& connection, const std::vector<std::str
 // In use (55006) is the walsender of a connection of ours that broke: it ends within wal_sender_timeout.
 Error stream_error(const pg::Connection& connection, const PGresult* result, const std::string& slot) {
   Error error = connection.error(result, "reading slot " + quote_identifier(slot));
+  if (error.sqlstate() == "55006") {
+    error.hint(
+        "If that is no connection of pgbaton that broke a moment ago, another client reads this slot and takes its "
+        "changes away: look for the pid in pg_stat_replication on the source and stop it.");
+  }
   const auto& state = error.sqlstate();
   const bool wal_removed = state == "58P01", invalid = state == "55000", undefined = state == "42704";
   if (!wal_removed && !invalid && !undefined) return error;
@@ -64,7 +69,23 @@ Milliseconds load_sender_timeout(pg::Connection& connection) {
   return Milliseconds(milliseconds);
 }
 
+void require_server(pg::Connection& connection, std::uint64_t system_identifier, std::uint32_t timeline) {
+  const auto identity = connection.exec("IDENTIFY_SYSTEM");
+  if (identity.rows() != 1) throw Error(ErrorKind::failed, "IDENTIFY_SYSTEM gave nothing").side(Side::source);
+  const auto same = [&](int column, auto expected) {
+    return expected == 0 || identity.value(0, column) == std::to_string(expected);
+  };
+  if (same(0, system_identifier) && same(1, timeline)) return;
+  throw Error(ErrorKind::failed, fmt::format("connections of one moment reached different servers: system identifier "
+                                             "{} on timeline {}, and {} on timeline {}",
+                                             system_identifier, timeline, identity.value(0, 0), identity.value(0, 1)))
+      .side(Side::source)
+      .action(Action::retry)
+      .hint("Let the connection string lead to the primary alone (target_session_attrs=read-write).");
+}
+
 void start_replication(pg::Connection& connection, const WalsenderOptions& options) {
+  if (options.system_identifier != 0) require_server(connection, options.system_identifier, options.timeline);
   require_publications(connection, options.publications);
   // The warning of 18 about a missing publication must come through, whatever the role's default is.
   connection.exec("SET client_min_messages = warning");

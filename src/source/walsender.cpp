@@ -148,6 +148,7 @@ void WalsenderReader::take_notice(void* reader, const PGresult* notice) noexcept
 void WalsenderReader::start(const WalsenderOptions& options) {
   PQsetNoticeReceiver(conn(), &take_notice, this);
   start_replication(connection_, options);
+  if (options.once_held) options.once_held();
   if (PQsetnonblocking(conn(), 1) != 0) throw connection_.error(nullptr, "making the stream's socket non-blocking");
   // Both fail harmlessly on a unix socket.
   const int fd = PQsocket(conn());

@@ -16,7 +16,7 @@ namespace pgbaton::state {
 
 namespace {
 
-constexpr std::array<std::string_view, 1> kSteps{sql::target_schema};
+constexpr std::array<std::string_view, 2> kSteps{sql::target_schema, sql::target_schema_2};
 constexpr int kVersion = static_cast<int>(kSteps.size());
 constexpr std::int64_t kInstallLock = lock_key("pgbaton:schema");
 

@@ -113,7 +113,25 @@ std::string host_name() {
   return buffer.data();
 }
 
+// Terms only grow; a smaller one, or no replica at all, is another state of this database than the one that we began
+// our term in. What it is worth, the next start finds out.
+Error target_replaced(const std::string& name, std::int64_t epoch, std::int64_t now) {
+  const auto before = fmt::format("this process has term {}", epoch);
+  if (now == 0)
+    return Error(ErrorKind::held_elsewhere, fmt::format("the target knows no replica named {} any more ({}): the "
+                                                        "replica was dropped, or the database was replaced",
+                                                        name, before))
+        .side(Side::target)
+        .hint("Look at --target; `pgbaton clone` makes a new replica.");
+  return Error(ErrorKind::failed, fmt::format("the target went back in time: replica {} is at term {}, {}. It was "
+                                              "restored from a backup, or replaced",
+                                              name, now, before))
+      .side(Side::target)
+      .hint("Run the same command again: it goes on if the source still has what is missing, and says so if not.");
+}
+
 Error taken_by_other(const std::string& name, std::int64_t epoch, std::int64_t now) {
+  if (now < epoch) return target_replaced(name, epoch, now);
   return Error(
              ErrorKind::held_elsewhere,
              fmt::format("replica {} was taken over: this process has term {}, term {} is in force", name, epoch, now))
@@ -186,9 +204,10 @@ std::int64_t Lease::begin_term() {
 
 namespace {
 
-// The epoch in force; nullopt when the replica is gone.
+// The epoch in force; nullopt when the replica is gone, with or without the schema.
 std::optional<std::int64_t> epoch_in_force(pg::Control& connection, const std::string& name) {
   pqxx::nontransaction tx(connection);
+  if (tx.exec1("select to_regclass('pgbaton.replica') is null")[0].as<bool>()) return std::nullopt;
   auto rows = tx.exec_params("select epoch from pgbaton.replica where name = $1", name);
   if (rows.empty()) return std::nullopt;
   return rows[0][0].as<std::int64_t>();

@@ -11,10 +11,12 @@ namespace pgbaton::state {
 
 namespace {
 
+// Columns that came with a later version of the schema are looked for by name: whoever only reads does not migrate.
 constexpr std::string_view kReplicaColumns =
     "name, generation, source_system_id, source_timeline, source_database, slot, publication, publication_inserts, "
     "owns_publication, consistent_point, phase, epoch, direction, coalesce(options::text, '') as options, "
-    "schema_restored, replica_role, writer_host, writer_pid, writer_backend_pid, "
+    "schema_restored, coalesce(to_jsonb(r) ->> 'publication_state', '') as publication_state, replica_role, "
+    "writer_host, writer_pid, writer_backend_pid, "
     "coalesce(to_char(writer_since at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'), '') as writer_since, "
     "coalesce(last_error::text, '') as last_error";
 
@@ -35,6 +37,7 @@ Replica read_replica(const pqxx::row& row) {
   r.direction = row["direction"].as<std::string>();
   r.options = row["options"].as<std::string>();
   r.schema_restored = row["schema_restored"].as<bool>();
+  r.publication_state = row["publication_state"].as<std::string>();
   r.replica_role = row["replica_role"].as<bool>();
   r.writer_host = row["writer_host"].as<std::string>();
   r.writer_pid = row["writer_pid"].as<int>();
@@ -78,7 +81,7 @@ std::optional<Replica> Store::load_replica(const std::string& name) {
   if (!installed()) return std::nullopt;
   return pg::control(Side::target, "loading the replica", [&]() -> std::optional<Replica> {
     pqxx::nontransaction tx(connection_);
-    auto rows = tx.exec_params(fmt::format("select {} from pgbaton.replica where name = $1", kReplicaColumns), name);
+    auto rows = tx.exec_params(fmt::format("select {} from pgbaton.replica r where name = $1", kReplicaColumns), name);
     if (rows.empty()) return std::nullopt;
     return read_replica(rows[0]);
   });
@@ -123,7 +126,8 @@ void Store::replace_generation(const Replica& replica, const std::vector<TableSt
         "update pgbaton.replica set generation = $3, source_system_id = $4::numeric, source_timeline = $5, "
         "source_database = $6, slot = $7, publication = $8, publication_inserts = $9, owns_publication = $10, "
         "consistent_point = '0/0', phase = 'creating', direction = $11, options = nullif($12, '')::json, "
-        "replica_role = $13, schema_restored = $14, created_at = now() where name = $1 and epoch = $2",
+        "replica_role = $13, schema_restored = $14, publication_state = null, created_at = now() where name = $1 and "
+        "epoch = $2",
         replica.name, replica.epoch, replica.generation, std::to_string(replica.source_system_id),
         replica.source_timeline, replica.source_database, replica.slot, replica.publication,
         replica.publication_inserts, replica.owns_publication, replica.direction, replica.options, replica.replica_role,
@@ -164,6 +168,23 @@ void Store::store_replica_role(const Replica& replica, bool used) {
   pg::control(Side::target, "storing the use of session_replication_role", [&] {
     pqxx::work tx(connection_);
     update_replica(tx, replica, "storing the use of session_replication_role", "replica_role = $4", "", used);
+    tx.commit();
+  });
+}
+
+void Store::store_publication_state(const Replica& replica, const std::string& json) {
+  pg::control(Side::target, "recording the publications", [&] {
+    pqxx::work tx(connection_);
+    update_replica(tx, replica, "recording the publications", "publication_state = $4::json", "", json);
+    tx.commit();
+  });
+}
+
+void Store::store_source_timeline(const Replica& replica, std::uint32_t timeline) {
+  pg::control(Side::target, "recording the source's timeline", [&] {
+    pqxx::work tx(connection_);
+    update_replica(tx, replica, "recording the source's timeline", "source_timeline = $4", "", timeline);
+    tx.exec_params("update pgbaton.progress set slot_restart_lsn = '0/0' where replica = $1", replica.name);
     tx.commit();
   });
 }

@@ -89,7 +89,8 @@ Progress Store::load_progress(const Replica& replica) {
         "select applied_lsn, sum(transactions) over () as transactions, sum(changes) over () as changes, "
         "coalesce(extract(epoch from clock_timestamp() - max(source_commit_time) over ()), -1)::float8 as commit_age, "
         "coalesce(extract(epoch from clock_timestamp() - max(updated_at) over ()), -1)::float8 as updated_age, "
-        "received_lsn, confirmed_lsn from pgbaton.progress where replica = $1 and generation = $2 "
+        "received_lsn, confirmed_lsn, coalesce(to_jsonb(p) ->> 'slot_restart_lsn', '0/0') as slot_restart_lsn "
+        "from pgbaton.progress p where replica = $1 and generation = $2 "
         "order by applied_lsn limit 1",
         replica.name, replica.generation);
     Progress p;
@@ -101,17 +102,20 @@ Progress Store::load_progress(const Replica& replica) {
     p.updated_age_seconds = rows[0]["updated_age"].as<double>();
     p.received_lsn = require_lsn(rows[0]["received_lsn"].c_str(), "pgbaton.progress.received_lsn");
     p.confirmed_lsn = require_lsn(rows[0]["confirmed_lsn"].c_str(), "pgbaton.progress.confirmed_lsn");
+    p.slot_restart_lsn = require_lsn(rows[0]["slot_restart_lsn"].c_str(), "pgbaton.progress.slot_restart_lsn");
     return p;
   });
 }
 
-void Store::report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn) {
+void Store::report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn, Lsn slot_restart_lsn) {
   pg::control(Side::target, "reporting positions", [&] {
     pqxx::work tx(connection_);
     auto touched = tx.exec_params(
-        "update pgbaton.progress set received_lsn = $4::pg_lsn, confirmed_lsn = $5::pg_lsn "
+        "update pgbaton.progress set received_lsn = $4::pg_lsn, confirmed_lsn = $5::pg_lsn, "
+        "slot_restart_lsn = greatest(slot_restart_lsn, $6::pg_lsn) "
         "where replica = $1 and generation = $2 and epoch = $3",
-        replica.name, replica.generation, replica.epoch, to_string(received_lsn), to_string(confirmed_lsn));
+        replica.name, replica.generation, replica.epoch, to_string(received_lsn), to_string(confirmed_lsn),
+        to_string(slot_restart_lsn));
     if (touched.affected_rows() == 0) throw_fenced(replica, "reporting positions");
     tx.commit();
   });

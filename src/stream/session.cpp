@@ -1,5 +1,7 @@
 #include "session.hpp"
 
+#include <fmt/format.h>
+
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
@@ -21,12 +23,6 @@ constexpr std::uint64_t kQueueShare = 2, kWindowShare = 4;
 constexpr Milliseconds kHousekeeping{1000};
 constexpr Milliseconds kIdleWait{100};
 
-std::vector<std::string> publications(const state::Replica& replica) {
-  std::vector<std::string> names{replica.publication};
-  if (!replica.publication_inserts.empty()) names.push_back(replica.publication_inserts);
-  return names;
-}
-
 // An open-ended stream may be idle for as long as the source is.
 std::optional<Milliseconds> longest_standstill(const SessionContext& context) {
   if (std::holds_alternative<OpenEnded>(context.until)) return std::nullopt;
@@ -41,14 +37,12 @@ Session::Session(SessionContext context)
       progress_clock_(longest_standstill(context), Clock::now()) {
   const auto& options = context_.options;
   state::Store store(context_.lease.connection());
-  start_lsn_ = store.load_progress(context_.replica).applied_lsn;
   tables_ = store.load_tables(context_.replica);
   if (const auto* until = std::get_if<UntilApplied>(&context_.until)) until_applied_ = until->lsn;
   if (const auto* until = std::get_if<UntilEndLsn>(&context_.until)) until_end_ = until->lsn;
 
   source_ = pg::open_control(options.source, "status");
-  source::require_history(*source_, {context_.replica.slot, context_.replica.source_database,
-                                     context_.replica.source_system_id, context_.replica.source_timeline, start_lsn_});
+  follow_history(store);
   ready_lsn_ = catalog::current_flush_lsn(*source_);
   relations_connection_ = pg::open_control(options.target, "relations");
   relations_ = std::make_unique<RelationMap>(*relations_connection_, tables_);
@@ -61,7 +55,7 @@ Session::Session(SessionContext context)
   apply_options.replica_role = context_.replica.replica_role;
   apply_options.strategy = options.change_by_change ? apply::Strategy::change_by_change : apply::Strategy::batch;
   applier_ = std::make_unique<apply::Applier>(pg::Connection::open(options.target, state::kApplyRole), apply_options);
-  reader_ = source::open_walsender(options.source, {context_.replica.slot, publications(context_.replica), start_lsn_});
+  open_reader();
 
   ApplyLoopOptions loop_options;
   loop_options.window_changes = options.window_changes;
@@ -74,6 +68,49 @@ Session::Session(SessionContext context)
 }
 
 Session::~Session() = default;
+
+// Before anything is read. A source that is another timeline of the same history is recorded as such at once: what is
+// applied from now on may lie beyond the point where the two parted.
+void Session::follow_history(state::Store& store) {
+  auto& replica = context_.replica;
+  history_ = source::expected_history(replica, store.load_progress(replica), tables_);
+  start_lsn_ = history_.applied_lsn;
+  const auto timeline = source::require_history(*source_, context_.options.source, history_);
+  if (timeline != replica.source_timeline) {
+    log::warning("the source went on as timeline {} (it was {}), and has everything that the target has", timeline,
+                 replica.source_timeline);
+    store.store_source_timeline(replica, timeline);
+    store.add_event(replica.name, "source timeline", fmt::format(R"({{"timeline": {}}})", timeline));
+    history_.timeline = replica.source_timeline = timeline;
+    history_.slot_restart_lsn = Lsn{};
+  }
+  if (!replica.publication_state.empty()) return;
+  // Begun by a version that did not keep it: from now on.
+  replica.publication_state = source::load_publication_state(*source_, replica.publications());
+  store.store_publication_state(replica, replica.publication_state);
+  history_.publication_state = replica.publication_state;
+}
+
+void Session::open_reader() {
+  const auto& replica = context_.replica;
+  source::WalsenderOptions options;
+  options.slot = replica.slot;
+  options.publications = replica.publications();
+  options.start_lsn = start_lsn_;
+  options.system_identifier = replica.source_system_id;
+  options.timeline = replica.source_timeline;
+  // Between the first look and now somebody may have used the slot; from here on nobody can.
+  options.once_held = [this] { source::require_slot(*source_, history_); };
+  reader_ = source::open_walsender(context_.options.source, options);
+}
+
+// Who takes a table out of a publication while we stream gets no error; its changes are just not there any more.
+void Session::watch_publications() {
+  auto digest = source::publication_digest(*source_, context_.replica.publications());
+  if (digest == publication_digest_) return;
+  source::require_publications(*source_, history_);
+  publication_digest_ = std::move(digest);
+}
 
 Ended Session::run(const std::stop_token& stop) {
   PGBATON_FAILPOINT("stream_connected");
@@ -195,7 +232,11 @@ void Session::housekeeping_round(state::Store& store) {
   context_.positions.source_flush = catalog::current_flush_lsn(*source_).value;
   const auto slot = source::load_slot(*source_, context_.replica.slot);
   context_.positions.slot_held = slot ? slot->held_bytes : -1;
-  store.report_positions(context_.replica, Lsn{context_.positions.received}, reader_->confirmed_lsn());
+  // What was seen a round ago is on the source's disk by now.
+  store.report_positions(context_.replica, Lsn{context_.positions.received}, reader_->confirmed_lsn(),
+                         seen_restart_lsn_);
+  if (slot) seen_restart_lsn_ = slot->restart_lsn;
+  watch_publications();
   for (const auto& request : store.take_requests(context_.replica)) {
     if (request.kind == "stop") {
       stop_requests_.push_back(request.id);

@@ -7,6 +7,7 @@
 // The housekeeper has the lease's connection and the source's control connection for itself while the session runs.
 // Whichever thread fails closes the queue with its error; the other two meet it there.
 #pragma once
+#include <pgbaton/source/history.hpp>
 #include <pgbaton/stream/stream.hpp>
 
 #include <thread>
@@ -34,6 +35,9 @@ class Session {
   Ended run(const std::stop_token& stop);
 
  private:
+  void follow_history(state::Store& store);
+  void open_reader();
+  void watch_publications();
   bool wants_position() const;
   void require_progress(bool moved);
   void receive(const std::stop_token& stop);
@@ -45,6 +49,9 @@ class Session {
   SessionContext context_;
   std::unique_ptr<pg::Control> source_, relations_connection_;
   std::vector<state::TableState> tables_;
+  source::ExpectedHistory history_;  // as it was when the session began
+  std::string publication_digest_;
+  Lsn seen_restart_lsn_;  // the slot's, a round ago
   Lsn start_lsn_;
   Lsn until_applied_, until_end_;
   Lsn ready_lsn_;  // position observed after the copy was complete; reached: ready

@@ -89,7 +89,8 @@ void Stream::Impl::wait_to_reconnect(const Error& error, Clock::time_point last_
     throw Error(ErrorKind::timed_out, "no progress for " + since(last_good) + "; last error: " + error.describe())
         .side(error.side())
         .sqlstate(error.sqlstate())
-        .hint("Nothing is lost: run the same command again when the server is back.");
+        .hint(error.sqlstate() == "55006" ? error.hint()
+                                          : "Nothing is lost: run the same command again when the server is back.");
   }
   log::warning("the stream stands still since {} ({}): {}; trying again in {}", clock_time(last_good), since(last_good),
                error.describe(), format_duration(pause));

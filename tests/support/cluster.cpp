@@ -75,6 +75,17 @@ ProcessOptions server_command(const std::string& bin, std::vector<std::string> a
   return options;
 }
 
+void run_initdb(const std::string& bin, const std::string& data, const std::string& directory) {
+  auto initdb = server_command(
+      bin, {"initdb", "-D", data, "-U", "postgres", "--no-sync", "--locale=C.UTF-8", "-E", "UTF8", "-A", "trust"});
+  initdb.directory = directory;
+  run_checked(initdb);
+}
+
+void copy_files(const std::string& from, const std::string& to) {
+  run_checked({.arguments = {"cp", "-a", "--reflink=auto", from, to}, .as_postgres = true});
+}
+
 // Data folder made by initdb, once for all processes; its name holds the exact version.
 std::string ensure_template(int major, const std::string& bin) {
   const auto stamp = std::to_string(fs::last_write_time(bin + "/postgres").time_since_epoch().count());
@@ -83,10 +94,7 @@ std::string ensure_template(int major, const std::string& bin) {
   const Lock lock(shared_directory() + "/template.lock");
   if (fs::exists(path)) return path;
   const auto work = make_run_directory("initdb");
-  auto initdb = server_command(bin, {"initdb", "-D", work + "/data", "-U", "postgres", "--no-sync", "--locale=C.UTF-8",
-                                     "-E", "UTF8", "-A", "trust"});
-  initdb.directory = work;
-  run_checked(initdb);
+  run_initdb(bin, work + "/data", work);
   fs::rename(work + "/data", path);
   return path;
 }
@@ -118,6 +126,14 @@ void append_settings(const std::string& data, const std::vector<std::pair<std::s
   for (const auto& [name, value] : settings) out << name << " = '" << escape(value) << "'\n";
   out.flush();
   if (!out) throw std::runtime_error("cannot write " + data + "/postgresql.conf");
+}
+
+void write_server_file(const std::string& path, const std::string& text) {
+  std::ofstream out(path);
+  out << text;
+  out.close();
+  const auto [user, group] = server_account();
+  if (!out || chown(path.c_str(), user, group) != 0) throw std::runtime_error("cannot write " + path);
 }
 
 struct ProcessState {
@@ -152,9 +168,12 @@ bool alive(int pid) {
 
 Cluster::Cluster(const ClusterOptions& options) : major_(options.major) {
   const auto bin = usable_bin(major_);
-  const auto original = ensure_template(major_, bin);
   directory_ = make_run_directory("pg" + std::to_string(major_));
-  run_checked({.arguments = {"cp", "-a", "--reflink=auto", original, data_directory()}, .as_postgres = true});
+  if (options.own_identity) {
+    run_initdb(bin, data_directory(), directory_);
+  } else {
+    copy_files(ensure_template(major_, bin), data_directory());
+  }
   port_ = free_port();
   append_settings(data_directory(), {{"wal_level", "logical"},
                                      {"max_wal_senders", "20"},
@@ -170,6 +189,26 @@ Cluster::Cluster(const ClusterOptions& options) : major_(options.major) {
                                      {"log_line_prefix", "%m [%p] %a "},
                                      {"log_timezone", "UTC"},
                                      {"max_wal_size", "4GB"}});
+  append_settings(data_directory(), options.settings);
+  if (options.start) start();
+}
+
+Cluster::Cluster(const Cluster& primary, const ClusterOptions& options) : major_(primary.major()) {
+  directory_ = make_run_directory("pg" + std::to_string(major_) + "-standby");
+  port_ = free_port();
+  auto session = primary.session();
+  const bool new_names = major_ >= 15;
+  session.query(new_names ? "select pg_backup_start('test', true)" : "select pg_start_backup('test', true, false)");
+  copy_files(primary.data_directory(), data_directory());
+  const auto label = session.scalar(new_names ? "select labelfile from pg_backup_stop(false)"
+                                              : "select labelfile from pg_stop_backup(false, false)");
+  fs::remove(data_directory() + "/postmaster.pid");
+  for (const auto& slot : fs::directory_iterator(data_directory() + "/pg_replslot")) fs::remove_all(slot);
+  write_server_file(data_directory() + "/backup_label", label);
+  write_server_file(data_directory() + "/standby.signal", "");
+  append_settings(data_directory(), {{"port", std::to_string(port_)},
+                                     {"unix_socket_directories", directory_},
+                                     {"primary_conninfo", primary.conninfo()}});
   append_settings(data_directory(), options.settings);
   if (options.start) start();
 }
@@ -242,6 +281,23 @@ void Cluster::set(const std::string& name, const std::string& value) {
 
 void Cluster::reload() {
   process_.kill(SIGHUP);
+}
+
+void Cluster::promote() {
+  if (scalar("select pg_promote(true, 60)") != "t") throw std::runtime_error("not promoted:\n" + log());
+}
+
+std::string Cluster::save_files() {
+  const auto saved = directory_ + "/saved-" + std::to_string(++saved_);
+  copy_files(data_directory(), saved);
+  return saved;
+}
+
+void Cluster::restore_files(const std::string& saved) {
+  const auto settings = read_file(data_directory() + "/postgresql.conf");
+  fs::remove_all(data_directory());
+  copy_files(saved, data_directory());
+  write_server_file(data_directory() + "/postgresql.conf", settings);
 }
 
 std::string Cluster::conninfo(const std::string& database, const std::string& user) const {

@@ -17,6 +17,7 @@ struct ClusterOptions {
   int major = 15;
   std::vector<std::pair<std::string, std::string>> settings;  // appended to postgresql.conf, the last one wins
   bool start = true;
+  bool own_identity = false;  // a system identifier of its own; otherwise all servers of a major share one
 };
 
 enum class StopMode { fast, immediate };
@@ -24,6 +25,9 @@ enum class StopMode { fast, immediate };
 class Cluster {
  public:
   explicit Cluster(const ClusterOptions& options = {});
+  // A physical standby: the primary's files, copied while it runs, and streaming from it. `settings` come on top of the
+  // primary's, so a primary_slot_name can be given. Slots are not copied.
+  Cluster(const Cluster& primary, const ClusterOptions& options);
   ~Cluster();
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
@@ -41,6 +45,10 @@ class Cluster {
   bool running() { return process_.running(); }
   void set(const std::string& name, const std::string& value);  // appends to postgresql.conf; reload() or restart()
   void reload();
+  void promote();  // a standby; returns when it takes writes
+  // Copies the files of the stopped server, or puts such a copy in their place (postgresql.conf of now stays).
+  std::string save_files();
+  void restore_files(const std::string& saved);
 
   int major() const { return major_; }
   int port() const { return port_; }
@@ -64,6 +72,7 @@ class Cluster {
  private:
   int major_;
   int port_ = 0;
+  int saved_ = 0;
   std::string directory_;
   Process process_;
 };

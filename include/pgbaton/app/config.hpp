@@ -31,6 +31,7 @@ struct Options {
   int jobs = 4, index_jobs = 2, appliers = 1;
   std::uint64_t split_above = 0, max_rate = 0, memory = 256u << 20;
   Milliseconds slot_wait{60'000};
+  bool slot_failover = false;
   std::optional<Milliseconds> give_up_after;
   std::string on_failure = "keep", guard = "column", schema = "full", keyless = "insert-only", publication, pg_dump;
   bool no_owner = false, no_privileges = false;

@@ -32,6 +32,7 @@ struct CloneOptions {
   int jobs = 4, index_jobs = 2;
   std::uint64_t split_above = 0, max_rate = 0;
   Milliseconds slot_wait{60'000};
+  bool slot_failover = false;  // 17+: the slot is synchronized to standbys that are set up for it
   OnFailure on_failure = OnFailure::keep;
 };
 

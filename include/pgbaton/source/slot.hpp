@@ -26,6 +26,7 @@ std::string describe(const Blocker& blocker);
 struct SlotInfo {
   std::string name, plugin, database, wal_status, invalidation_reason;
   bool active = false, temporary = false;
+  bool failover = false, synced = false;  // 17+: to be synchronized to standbys; came from the primary that way
   int active_pid = 0;
   Lsn confirmed_flush_lsn, restart_lsn;
   std::int64_t held_bytes = 0;  // WAL between restart_lsn and now
@@ -36,6 +37,7 @@ struct SlotRequest {
   std::string name;
   bool temporary = false;
   Milliseconds wait{60'000};  // --slot-wait: for the whole, retries of "snapshot too large" and of settling included
+  bool failover = false;      // --slot-failover: 17+, not for a temporary slot
 };
 
 // A snapshot that came from a slot, imported by the holder, settled, and re-exported; alive as long as this object.
@@ -78,16 +80,5 @@ bool drop_slot(pg::Control& source, const std::string& name, bool terminate);
 // Emits a transactional message so that an idle source has something to send (14+), and returns its LSN; below 14, or
 // without the right, the flush LSN. The stream has passed everything before once it reports a position at or above it.
 Lsn emit_barrier(pg::Control& source);
-
-// Compares slot and source with what the replica was built on, before anything is streamed: system identifier and
-// timeline, slot present, pgoutput, this database, not lost, confirmed_flush_lsn <= applied_lsn (else someone else
-// consumed it), source's WAL not behind applied_lsn. Throws Error(boundary_lost) with what happened and the ways on.
-struct ExpectedHistory {
-  std::string slot, database;
-  std::uint64_t system_identifier = 0;
-  std::uint32_t timeline = 0;
-  Lsn applied_lsn;
-};
-void require_history(pg::Control& source, const ExpectedHistory& expected);
 
 }  // namespace pgbaton::source

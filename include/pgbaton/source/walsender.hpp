@@ -2,6 +2,7 @@
 // big read saves the per-message wake-ups), status sent at a third of wal_sender_timeout and whenever the confirmed
 // position moved and nothing more is to be read.
 #pragma once
+#include <functional>
 #include <memory>
 #include <pgbaton/pg/endpoint.hpp>
 #include <pgbaton/source/reader.hpp>
@@ -14,6 +15,11 @@ struct WalsenderOptions {
   std::string slot;
   std::vector<std::string> publications;
   Lsn start_lsn;  // the applied position: transactions with commit LSN below it are not sent again
+  // The server that was looked at before, which this connection must have reached, too; 0: any.
+  std::uint64_t system_identifier = 0;
+  std::uint32_t timeline = 0;
+  // Called when the slot is this reader's, before the server is told any position: what is found now stays.
+  std::function<void()> once_held;
 };
 
 // Throws Error: boundary_lost when the slot is gone, lost or someone else's; failed otherwise (retry where it helps).

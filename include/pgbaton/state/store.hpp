@@ -49,9 +49,13 @@ struct Replica {
   int writer_pid = 0;
   int writer_backend_pid = 0;  // of the lease connection on the target
   std::string writer_since;
-  std::string last_error;        // JSON {kind, exit_code, message, hint, at} or ""; cleared by the next start
-  bool replica_role = true;      // session_replication_role = replica is used by the apply sessions
-  bool schema_restored = false;  // section pre-data of the schema is on the target, committed
+  std::string last_error;         // JSON {kind, exit_code, message, hint, at} or ""; cleared by the next start
+  bool replica_role = true;       // session_replication_role = replica is used by the apply sessions
+  bool schema_restored = false;   // section pre-data of the schema is on the target, committed
+  std::string publication_state;  // source::load_publication_state() when the slot was made; "" not known
+  std::vector<std::string> publications() const {
+    return publication_inserts.empty() ? std::vector{publication} : std::vector{publication, publication_inserts};
+  }
 };
 
 struct TableState {
@@ -82,6 +86,7 @@ struct Progress {
   double commit_age_seconds = -1;  // now() on the target minus the source's commit time of the last one; -1: none yet
   double updated_age_seconds = -1;
   Lsn received_lsn, confirmed_lsn;  // as the writer last reported them (report_positions)
+  Lsn slot_restart_lsn;             // the largest one reported on this timeline; 0 none yet
 };
 
 struct Event {
@@ -125,6 +130,9 @@ class Store {
   static std::string schema_restored_statement(const Replica& replica);
   // What transactions with schema_part_statement have committed while the schema as a whole is not there.
   std::set<std::string> load_schema_parts(const std::string& name);
+  void store_publication_state(const Replica& replica, const std::string& json);
+  // The source went on as another timeline of the same history; what was seen of the slot on the old one is forgotten.
+  void store_source_timeline(const Replica& replica, std::uint32_t timeline);
   // A new build under the same name: generation and everything but name, epoch and writer from `replica`; its tables
   // replace the old ones, progress starts anew. For a replica that never got beyond phase creating, and for --restart.
   void replace_generation(const Replica& replica, const std::vector<TableState>& tables);
@@ -146,7 +154,8 @@ class Store {
   static std::string part_recorded_query(const Replica& replica, const QualifiedName& table, int part);
 
   Progress load_progress(const Replica& replica);
-  void report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn);
+  // slot_restart_lsn only grows; it must be on the source's disk.
+  void report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn, Lsn slot_restart_lsn = {});
 
   std::int64_t insert_request(const std::string& name, std::string_view kind, std::string_view payload);
   std::vector<Request> take_requests(const Replica& replica);       // open ones, oldest first, marked taken

@@ -14,6 +14,7 @@ class ApplyTest : public ::testing::Test {
  protected:
   void SetUp() override {
     db().exec(std::string(sql::target_schema));
+    db().exec(std::string(sql::target_schema_2));
     db().exec(
         "insert into pgbaton.progress (replica, generation, applier_number, applier_count, epoch, applied_lsn) "
         "values ('r', 'g', 0, 1, 7, '0/1')");

@@ -285,19 +285,20 @@ class HistoryTest : public SourceTest {
 TEST_P(HistoryTest, EveryBreakIsNamed) {
   const auto lsn = take("pgbaton").consistent_point();
   const auto id = static_cast<std::uint64_t>(cluster().number("select system_identifier from pg_control_system()"));
-  const source::ExpectedHistory good{"pgbaton", "postgres", id, 1, lsn};
-  EXPECT_NO_THROW(source::require_history(control(), good));
+  source::ExpectedHistory good{"pgbaton", "postgres", id, 1, lsn, lsn, {}, {}};
+  EXPECT_EQ(source::require_history(control(), endpoint, good), 1u);
   const auto lost = [&](auto change) {
     auto expected = good;
     change(expected);
-    const auto error = error_of([&] { source::require_history(control(), expected); });
+    const auto error = error_of([&] { source::require_history(control(), endpoint, expected); });
     EXPECT_EQ(error.kind(), ErrorKind::boundary_lost);
     EXPECT_FALSE(error.hint().empty());
     return error.message();
   };
   EXPECT_THAT(lost([](auto& e) { e.system_identifier++; }), HasSubstr("another cluster"));
   EXPECT_THAT(lost([](auto& e) { e.timeline = 2; }), HasSubstr("timeline 1"));
-  EXPECT_THAT(lost([](auto& e) { e.applied_lsn.value += 1u << 30; }), HasSubstr("back in time"));
+  EXPECT_THAT(lost([](auto& e) { e.slot_restart_lsn.value = e.applied_lsn.value + 1; }), HasSubstr("back in time"));
+  EXPECT_THAT(lost([](auto& e) { e.seen_lsn.value += 1u << 30; }), HasSubstr("back in time"));
   EXPECT_THAT(lost([](auto& e) { e.applied_lsn.value -= 1; }), HasSubstr("advanced, read by someone else"));
   EXPECT_THAT(lost([](auto& e) { e.slot = "missing"; }), HasSubstr("does not exist"));
   EXPECT_THAT(lost([](auto& e) { e.database = "other"; }), HasSubstr("built from \"other\""));

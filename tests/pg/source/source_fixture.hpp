@@ -2,6 +2,7 @@
 #pragma once
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pgbaton/source/history.hpp>
 #include <pgbaton/source/publication.hpp>
 #include <pgbaton/source/slot.hpp>
 #include <pgbaton/source/walsender.hpp>

@@ -1,5 +1,6 @@
 // Schema pgbaton: installing it, the replica's life, and that a stale epoch can write nothing.
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/embedded_sql.hpp>
 #include <pgbaton/state/lease.hpp>
 
 #include <gmock/gmock.h>
@@ -110,6 +111,33 @@ TEST_F(StoreTest, NewerSchemaIsRefused) {
   target_.exec("update pgbaton.meta set schema_version = schema_version + 1");
   expect_error(ErrorKind::usage, "version", [&] { store_.install(); });
   expect_error(ErrorKind::usage, "version", [&] { store_.installed(); });
+}
+
+// A replica begun by version 1: whoever only reads leaves the schema as it is, install() brings it up to date.
+TEST_F(StoreTest, OlderSchemaIsMigrated) {
+  target_.exec("begin;" + std::string(sql::target_schema) +
+               "insert into pgbaton.replica (name, generation, source_system_id, source_timeline, source_database, "
+               "slot, publication, phase) values ('r', 'g', 1, 1, 'app', 'pgbaton_r', 'pgbaton_r', 'ready');"
+               "insert into pgbaton.progress (replica, generation, applier_number, applier_count, epoch, applied_lsn) "
+               "values ('r', 'g', 0, 1, 0, '0/77'); commit");
+  const auto before = store_.load_replica("r");
+  ASSERT_TRUE(before);
+  EXPECT_THAT(before->publication_state, IsEmpty());
+  EXPECT_EQ(store_.load_progress(*before).applied_lsn, Lsn{0x77});
+  EXPECT_EQ(target_.number("select schema_version from pgbaton.meta"), 1);
+  store_.install();
+  EXPECT_EQ(target_.number("select schema_version from pgbaton.meta"), 2);
+  const auto after = store_.load_replica("r");
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->phase, Phase::ready);
+  store_.store_publication_state(*after, R"({"publications": []})");
+  store_.report_positions(*after, Lsn{0x90}, Lsn{0x80}, Lsn{0x60});
+  store_.report_positions(*after, Lsn{0x90}, Lsn{0x80}, Lsn{0x50});
+  EXPECT_EQ(store_.load_progress(*after).slot_restart_lsn, Lsn{0x60}) << "it only grows";
+  store_.store_source_timeline(*after, 2);
+  EXPECT_EQ(store_.load_progress(*after).slot_restart_lsn, Lsn{}) << "another timeline's slot may lag behind";
+  EXPECT_EQ(store_.load_replica("r")->source_timeline, 2u);
+  EXPECT_EQ(store_.load_replica("r")->publication_state, R"({"publications": []})");
 }
 
 TEST_F(StoreTest, ForeignSchemaIsRefused) {

@@ -1,0 +1,67 @@
+// Whether the stream of a slot still follows on what the target has. Looked at before a stream begins, again once the
+// slot is held (nobody else can move it from then on), and while it runs; each break is Error(boundary_lost) that says
+// what happened and the ways on. A gap that is not noticed here would be a silent loss.
+#pragma once
+#include <pgbaton/base/lsn.hpp>
+#include <pgbaton/pg/control.hpp>
+#include <pgbaton/pg/endpoint.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pgbaton::state {
+struct Replica;
+struct Progress;
+struct TableState;
+}  // namespace pgbaton::state
+
+namespace pgbaton::source {
+
+struct SlotInfo;
+
+// What the replica was built on, and what it has seen of its source since.
+struct ExpectedHistory {
+  std::string slot, database;
+  std::uint64_t system_identifier = 0;  // 0 not known, as with timeline
+  std::uint32_t timeline = 0;
+  Lsn applied_lsn;                // where the stream goes on
+  Lsn seen_lsn;                   // the end of all history that the target holds: applied, or copied at a boundary
+  Lsn slot_restart_lsn;           // as far as the slot's restart_lsn was seen on this timeline; 0 not known
+  std::string publication_state;  // load_publication_state() when the slot was made; "" not known
+};
+ExpectedHistory expected_history(const state::Replica& replica, const state::Progress& progress,
+                                 std::span<const state::TableState> tables);
+
+// System identifier, database, timeline, WAL position, slot, publications. Returns the timeline that the source is on
+// now: another one than expected when a standby was promoted that had everything the target has; store it before
+// anything is applied. Error(boundary_lost); Error(failed), action retry, while the source is a standby.
+std::uint32_t require_history(pg::Control& source, const pg::Endpoint& endpoint, const ExpectedHistory& expected);
+// The part about the slot alone.
+void require_slot(pg::Control& source, const ExpectedHistory& expected);
+
+// "WAL that it needs was removed (max_slot_wal_keep_size)" and the like; "" while the slot is good.
+std::string loss_reason(const SlotInfo& slot);
+
+// Where a timeline ended and its child began: everything below switch_lsn belongs to both.
+struct TimelineSwitch {
+  std::uint32_t timeline = 0;
+  Lsn switch_lsn;
+};
+// The lines of a history file ("1<TAB>0/3000148<TAB>reason"), the ancestors of one timeline, oldest first.
+// Error(failed) when it cannot be read.
+std::vector<TimelineSwitch> parse_timeline_history(std::string_view text);
+
+// The catalog rows that make these publications, as JSON: whoever alters a publication, or takes a table out and puts
+// it back, leaves other rows behind. pgoutput looks publications up as they were at each change, so that is a gap.
+std::string load_publication_state(pg::Control& source, const std::vector<std::string>& publications);
+// A short text that differs when the state does; for looking often.
+std::string publication_digest(pg::Control& source, const std::vector<std::string>& publications);
+// One line for each publication or table whose changes may have been left out since `state`; empty: none. Tables that
+// were added, or dropped as a whole, cost nothing.
+std::vector<std::string> publication_changes(pg::Control& source, const std::string& state);
+void require_publications(pg::Control& source, const ExpectedHistory& expected);
+
+}  // namespace pgbaton::source
