@@ -95,6 +95,7 @@ snapshot::CloneSummary copy(const Context& context, state::Lease& lease) {
 RunResult hand_over(const Context& context, state::Store& store, state::Lease& lease) {
   RunResult result{"clone", context.names.name, "copied", copy(context, lease), std::nullopt, {}};
   const Options& options = context.options;
+  pg::revive(store.connection(), context.target(), "state");  // the copy goes on through a restart of the target
   if (!options.follow && options.until.empty()) {
     SourceWatch(context, require_replica(context, store));  // a stream would look by itself
     log::info("copied; slot {} keeps the changes until `pgbaton follow` applies them", context.names.base);

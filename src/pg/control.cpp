@@ -41,6 +41,13 @@ std::string_view state_of(const pqxx::transaction_rollback& e) {
   return "40001";
 }
 
+void pin(Control& connection, Side side) {
+  control(side, "pinning the session", [&] {
+    pqxx::nontransaction session(connection);
+    for (const auto& statement : pinned_statements(connection.server_version())) session.exec(statement);
+  });
+}
+
 }  // namespace
 
 std::unique_ptr<Control> open_control(const Endpoint& endpoint, std::string_view role) {
@@ -61,11 +68,29 @@ std::unique_ptr<Control> open_control(const Endpoint& endpoint, std::string_view
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
   control_connection->inhibit_reactivation(true);
 #pragma GCC diagnostic pop
-  control(endpoint.side, "pinning the session", [&] {
-    pqxx::nontransaction session(*control_connection);
-    for (const auto& statement : pinned_statements(control_connection->server_version())) session.exec(statement);
-  });
+  pin(*control_connection, endpoint.side);
   return control_connection;
+}
+
+bool revive(Control& connection, const Endpoint& endpoint, std::string_view role) {
+  try {
+    pqxx::nontransaction(connection).exec1("select 1");
+    return false;
+  } catch (const pqxx::failure& failure) {
+    log::debug("{} connection {} is gone: {}", to_string(endpoint.side), role, one_line(failure.what()));
+  }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  connection.disconnect();
+  Connection::open(endpoint, role);  // tells in our own words, with the SQLSTATE, why it cannot be
+  control(endpoint.side, "connecting again", [&] {
+    connection.inhibit_reactivation(false);
+    connection.activate();
+    connection.inhibit_reactivation(true);
+  });
+#pragma GCC diagnostic pop
+  pin(connection, endpoint.side);
+  return true;
 }
 
 std::string sqlstate_of(const pqxx::sql_error& error) {

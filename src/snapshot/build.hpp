@@ -7,6 +7,7 @@
 #include <pgbaton/source/slot.hpp>
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +20,9 @@ struct Made {
   bool record = false, publications = false, slot = false;
   bool schema = false;  // on the target; recorded a moment later as replica.schema_restored
 };
+
+// As long as the workers of the copy wait for a server that went away.
+inline constexpr Milliseconds kPatience{60'000};
 
 struct Build {
   // Connects to both sides.
@@ -41,6 +45,12 @@ struct Build {
   std::atomic<bool> any_table_committed{false};
   Made made;
   CloneSummary summary;
+
+  // Makes sure of both control connections and the lease, as long as a server is away for less than kPatience: work
+  // that others did meanwhile, on connections of their own, may have survived an outage that these did not.
+  void revive();
+  // Runs work that may be repeated as a whole, again after what passes (action retry).
+  void persist(const std::function<void()>& work);
 
   // Reads what both sides are and finds the replica. Refuses source and target being one database.
   void inspect();

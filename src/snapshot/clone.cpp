@@ -184,7 +184,7 @@ CloneSummary run_clone(const CloneOptions& options, state::Lease& lease, copy::C
         return build.summary;
     }
     copy_everything(build);
-    complete(build);
+    build.persist([&] { complete(build); });
     summarize(build);
     return build.summary;
   } catch (const Error& error) {

@@ -47,6 +47,36 @@ void Build::inspect() {
   if (auto found = store.load_replica(options.names.name)) replica = *found;
 }
 
+void Build::persist(const std::function<void()>& work) {
+  auto deadline = Deadline::after(kPatience);
+  Backoff backoff;
+  for (;;) {
+    try {
+      return work();
+    } catch (const Error& error) {
+      if (error.action() != Action::retry || deadline.passed() || stop.stop_requested()) throw;
+      log::warning("{}; trying again", error.describe());
+    }
+    sleep_for(backoff.next(), stop);
+    revive();
+  }
+}
+
+void Build::revive() {
+  auto deadline = Deadline::after(kPatience);
+  for (Backoff backoff;;) {
+    try {
+      pg::revive(*source, options.source, "clone");
+      if (pg::revive(*target, options.target, "clone")) log::info("connected to the target again");
+      return lease.renew();
+    } catch (const Error& error) {
+      if (error.action() != Action::retry || deadline.passed() || stop.stop_requested()) throw;
+      log::warning("{}; trying again", error.describe());
+    }
+    sleep_for(backoff.next(), stop);
+  }
+}
+
 state::Replica new_generation(const Build& build, const TablePlan& plan, bool restored) {
   state::Replica replica;
   replica.name = build.options.names.name;

@@ -54,12 +54,12 @@ class Rounds {
       pending = one_round(std::move(pending));
     }
     build_.snapshot.reset();  // lets vacuum on the source go on
-    build_.store.store_phase(build_.replica, state::Phase::indexing);
+    build_.persist([this] { build_.store.store_phase(build_.replica, state::Phase::indexing); });
     build_.replica.phase = state::Phase::indexing;
     PGBATON_FAILPOINT("indexing_recorded");
     auto start = Clock::now();
     pool_.finish();
-    guard_trees();
+    build_.persist([this] { guard_trees(); });
     build_.summary.finish_time = since(start);
   }
 
@@ -149,6 +149,7 @@ class Rounds {
       if (pool_.failed()) pool_.finish();  // throws the cause; this one is its echo
       if (error.action() != Action::retry || stop_.stop_requested() || build_.snapshot->alive()) throw;
       log::warning("the snapshot is gone: {}", error.describe());
+      build_.revive();
       count_holder_death();
       pending = still_pending();
     }
@@ -172,6 +173,7 @@ class Rounds {
         build_.snapshot->consistent_point(), build_.progress, [this](const copy::CopyJob& job) { on_copied(job); },
         stop_.get_token());
     build_.summary.copy_time += since(start);
+    build_.revive();
     skip(result.dropped);
     if (!result.unfinished.empty()) count_holder_death();
     auto left = std::move(result.rewritten);

@@ -44,11 +44,11 @@ TEST_F(FaultTableTest, Copy) {
                            {"copy_table_half", Harm::source_backend, 0, "ready", "copy-%"},
                            {"copy_table_half", Harm::target_backend, 0, "ready", "copy-%"},
                            {"copy_table_half", Harm::source_backend, 0, "ready", "holder"},
-                           {"copy_table_half", Harm::source_down, 1, "copying"},
-                           {"copy_before_commit", Harm::target_down, 1, "copying"},
-                           {"copy_after_commit", Harm::target_down, 1, "copying"},
-                           {"copy_table_half", Harm::cut_source, 1, ""},
-                           {"copy_before_commit", Harm::cut_target, 1, ""},
+                           {"copy_table_half", Harm::source_down, 0, "ready", "", "new boundary"},
+                           {"copy_before_commit", Harm::target_down, 0, "ready"},
+                           {"copy_after_commit", Harm::target_down, 0, "ready"},
+                           {"copy_table_half", Harm::cut_source, 0, "ready", "", "new boundary"},
+                           {"copy_before_commit", Harm::cut_target, 0, "ready"},
                        });
 }
 
@@ -66,8 +66,8 @@ TEST_F(FaultTableTest, Indexes) {
                            {"table_guarded", Harm::error, 0, "ready"},
                            {"rest_restored", Harm::stop, 1, "indexing"},
                            {"indexes_built", Harm::target_backend, 0, "ready", "index%"},
-                           {"table_guarded", Harm::target_down, 1, ""},
-                           {"before_streaming", Harm::target_down, 1, "indexing"},
+                           {"table_guarded", Harm::target_down, 0, "ready"},
+                           {"before_streaming", Harm::target_down, 0, "ready"},
                            {"before_streaming", Harm::source_down, 0, "ready"},
                        });
 }

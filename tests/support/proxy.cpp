@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <stdexcept>
+#include <utility>
 
 namespace pgbaton::testing {
 namespace {
@@ -30,16 +32,19 @@ bool readable(int fd, int timeout_ms) {
   return poll(&watch, 1, timeout_ms) > 0;
 }
 
-// Hands on what is there; false when the other end is gone.
-bool pump(int from, int to) {
-  std::array<char, 65536> buffer;
-  const auto got = recv(from, buffer.data(), buffer.size(), 0);
-  for (ssize_t sent = 0; sent < got;) {
-    const auto n = send(to, buffer.data() + sent, static_cast<std::size_t>(got - sent), MSG_NOSIGNAL);
+bool send_all(int to, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto n = send(to, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n <= 0) return false;
-    sent += n;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
   }
-  return got > 0;
+  return true;
+}
+
+// What is there; empty when the other end is gone.
+std::string_view receive(int from, std::array<char, 65536>& buffer) {
+  const auto got = recv(from, buffer.data(), buffer.size(), 0);
+  return {buffer.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
 }
 
 }  // namespace
@@ -84,15 +89,47 @@ void Proxy::accept_loop() {
   }
 }
 
-void Proxy::relay(int client, int server, int cuts_before) const {
+void Proxy::relay(int client, int server, int cuts_before) {
+  std::array<char, 65536> buffer;
+  bool writes_progress = false;
   pollfd watch[2] = {{client, POLLIN, 0}, {server, POLLIN, 0}};
   for (bool open = true; open && !stop_ && cuts_ == cuts_before;) {
     if (poll(watch, 2, 50) <= 0) continue;
-    if (watch[0].revents != 0) open = pump(client, server);
-    if (open && watch[1].revents != 0) open = pump(server, client);
+    if (watch[0].revents != 0) {
+      const auto bytes = receive(client, buffer);
+      if (is_to_be_taken(bytes, writes_progress)) {
+        take_commit(client, server, bytes);
+        break;
+      }
+      open = !bytes.empty() && send_all(server, bytes);
+    }
+    if (open && watch[1].revents != 0) {
+      const auto bytes = receive(server, buffer);
+      open = !bytes.empty() && send_all(client, bytes);
+    }
   }
-  close(client);
+  if (client >= 0) close(client);
   close(server);
+}
+
+// The statement that writes progress is the last one before its COMMIT.
+bool Proxy::is_to_be_taken(std::string_view from_client, bool& writes_progress) const {
+  if (from_client.find("UPDATE pgbaton.progress SET applied_lsn") != from_client.npos) writes_progress = true;
+  const bool commits = from_client.ends_with(std::string_view("COMMIT\0", 7));
+  return commits && writes_progress && fate_ >= 0;
+}
+
+void Proxy::take_commit(int& client, int server, std::string_view bytes) {
+  const auto fate = static_cast<CommitFate>(fate_.exchange(-1));
+  if (fate == CommitFate::reply_lost) {
+    send_all(server, bytes);
+    readable(server, 5'000);  // it has committed
+  }
+  close(std::exchange(client, -1));
+  if (fate != CommitFate::late) return;
+  std::this_thread::sleep_for(std::chrono::milliseconds(1'500));
+  send_all(server, bytes);
+  readable(server, 1'000);
 }
 
 }  // namespace pgbaton::testing

@@ -14,6 +14,11 @@ using Control = pqxx::connection;
 // Connected and pinned as Connection::open() does, same errors.
 std::unique_ptr<Control> open_control(const Endpoint& endpoint, std::string_view role);
 
+// Asks the server for a sign of life; connects the same object anew, pinned as before, when there is none. No
+// transaction may be open. Session state (advisory locks) is lost with the old connection; true when that happened.
+// Errors as open_control().
+bool revive(Control& connection, const Endpoint& endpoint, std::string_view role);
+
 // error.sqlstate(), also where libpqxx 6 forgets it (42501 has a class of its own, without the code).
 std::string sqlstate_of(const pqxx::sql_error& error);
 

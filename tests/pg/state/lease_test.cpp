@@ -46,6 +46,23 @@ class LeaseTest : public ::testing::Test {
   Store store_{*control_};
 };
 
+TEST_F(LeaseTest, RequestsOfADeadWriterAreClosedByTheNext) {
+  auto first = acquire();
+  insert_row();
+  first.begin_term();
+  const auto taken = store_.insert_request("r", "verify", "");
+  ASSERT_EQ(store_.take_requests(*store_.load_replica("r")).size(), 1u);
+  const auto stop = store_.insert_request("r", "stop", ""), open = store_.insert_request("r", "verify", "");
+  end_backend(backend_of(first));
+  auto second = acquire();
+  second.begin_term();
+  EXPECT_EQ(store_.request_state(taken), "done") << "its requester would wait for ever";
+  EXPECT_THAT(target_.scalar("select result from pgbaton.request where id = " + std::to_string(taken)),
+              HasSubstr("has ended"));
+  EXPECT_EQ(store_.request_state(stop), "done") << "it was meant for the writer before";
+  EXPECT_EQ(store_.request_state(open), "open");
+}
+
 TEST_F(LeaseTest, SecondStartIsRefusedNamingTheHolder) {
   auto first = acquire();
   EXPECT_TRUE(Lease::held(*control_, "r"));

@@ -98,5 +98,31 @@ TEST_F(CutTest, DoesNotHoldUpAStop) {
   runner.join();
 }
 
+// A requester must not go on believing that the target rests, and the stream must not wait for a requester.
+TEST_F(CutTest, EndsWithTheConnectionAndSaysSo) {
+  source().exec("create table t (id int primary key)");
+  clone_until_caught_up();
+  take_lease();
+  stream::Stream stream(options(), replica_, *lease_);
+  std::jthread runner([&](const std::stop_token& stop) { stream.run(stream::OpenEnded{}, stop); });
+  auto waiting = stream.rest();
+  ASSERT_EQ(waiting.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  std::optional<stream::Cut> cut(waiting.get());
+  EXPECT_TRUE(cut->held());
+  source().exec("insert into t values (1)");
+  target().exec("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'pgbaton/%'");
+  EXPECT_TRUE(target().wait_until("select count(*) from t", "1", Milliseconds(30'000)));
+  EXPECT_FALSE(cut->held());
+  auto next = stream.rest();  // the one that is lost does not stand in the way
+  ASSERT_EQ(next.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  const auto second = next.get();
+  EXPECT_TRUE(second.held());
+  cut.reset();
+  EXPECT_TRUE(second.held()) << "the lost cut released another one";
+  runner.request_stop();
+  runner.join();
+  EXPECT_FALSE(second.held());
+}
+
 }  // namespace
 }  // namespace pgbaton::testing
