@@ -60,8 +60,20 @@ const std::array kCommands = {
         "pgbaton wait --for ready --timeout 2h --target service=shop_copy\n"
         "pgbaton wait --for caught-up --timeout 30s --config shop.yaml",
         run_wait},
-    Command{"verify", 0, "[--repair]", "compare both sides at one cut while both are live (not in this version yet)",
-            "", "", nullptr},
+    Command{
+        "verify", kVerify, "[--repair]", "compare both sides at one cut while both are live",
+        "Takes a cut, at which both sides show exactly the same transactions, and compares every table by row counts "
+        "and\n"
+        "hashes that the servers compute; the rows that differ are named by key. Changes wait at the cut for tens of\n"
+        "milliseconds, then go on. Works beside a running `clone --follow` or `follow`; without one it streams "
+        "itself.\n"
+        "--repair writes the rows that differ as the source has them, while changes wait once more, and compares "
+        "again.\n"
+        "Ends with 0, or with 6 when differences were found (with --repair: when some remain).",
+        "pgbaton verify --config shop.yaml\n"
+        "pgbaton verify --config shop.yaml --include-table 'public.order*' --max-rate 100MB --json\n"
+        "pgbaton verify --config shop.yaml --repair",
+        run_verify},
     Command{"resync", 0, "TABLE…", "copy tables again while the stream goes on (not in this version yet)", "", "",
             nullptr},
     Command{"rebuild", 0, "", "build a new generation beside the live one and swap it in (not in this version yet)", "",

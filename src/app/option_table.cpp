@@ -10,7 +10,7 @@ namespace {
 
 using Filter = catalog::TableFilter;
 
-constexpr unsigned kStreams = kClone | kFollow | kFinish;
+constexpr unsigned kStreams = kClone | kFollow | kFinish | kVerify;
 constexpr unsigned kWrites = kClone | kFollow | kFinish | kDrop;
 
 // In the order of the help text; help.cpp puts a headline before some of them.
@@ -38,18 +38,25 @@ const std::array kOptions = {
     OptionSpec{"for", "WHAT", &Options::wait_for, kWait, false, "copied|caught-up|ready",
                "copied: all rows are committed; caught-up: the source position read at start is durable on the target; "
                "ready: caught up once after the copy (default)"},
-    OptionSpec{"timeout", "DURATION", &Options::timeout, kWait, false, "",
-               "give up after this long with exit code 5; default --give-up-after"},
+    OptionSpec{"timeout", "DURATION", &Options::timeout, kWait | kVerify, false, "",
+               "give up after this long with exit code 5; default --give-up-after; verify: 60s for each cut, the "
+               "comparison takes its time"},
+    OptionSpec{"repair", "", &Options::repair, kVerify, false, "",
+               "write the rows that differ as the source has them, then compare again"},
+    OptionSpec{"where", "SQL", &Options::where, kVerify, false, "",
+               "only rows for which this condition holds; names of functions and types with their schema"},
+    OptionSpec{"sample", "PERCENT", &Options::sample, kVerify, false, "",
+               "only so many percent of the rows, other ones in every run", 1, 100},
     OptionSpec{"gap", "N", &Options::gap, kSequences, false, "",
                "set sequences N increments beyond the source's last value; default 0"},
 
-    OptionSpec{"include-table", "NAME", &Filter::include_tables, kCheck | kClone, true, "",
+    OptionSpec{"include-table", "NAME", &Filter::include_tables, kCheck | kClone | kVerify, true, "",
                "only these tables; schema.table by SQL identifier rules, * and ? match; repeatable"},
-    OptionSpec{"exclude-table", "NAME", &Filter::exclude_tables, kCheck | kClone, true, "",
+    OptionSpec{"exclude-table", "NAME", &Filter::exclude_tables, kCheck | kClone | kVerify, true, "",
                "not these tables; repeatable"},
-    OptionSpec{"include-schema", "NAME", &Filter::include_schemas, kCheck | kClone, true, "",
+    OptionSpec{"include-schema", "NAME", &Filter::include_schemas, kCheck | kClone | kVerify, true, "",
                "only tables of these schemas; repeatable"},
-    OptionSpec{"exclude-schema", "NAME", &Filter::exclude_schemas, kCheck | kClone, true, "",
+    OptionSpec{"exclude-schema", "NAME", &Filter::exclude_schemas, kCheck | kClone | kVerify, true, "",
                "no tables of these schemas; repeatable"},
     OptionSpec{"exclude-data", "NAME", &Filter::exclude_data, kCheck | kClone, true, "",
                "make these tables, but neither copy nor stream their rows; repeatable"},
@@ -67,7 +74,8 @@ const std::array kOptions = {
     OptionSpec{"no-owner", "", &Options::no_owner, kCheck | kClone, true, "", "do not restore who owns what"},
     OptionSpec{"no-privileges", "", &Options::no_privileges, kCheck | kClone, true, "", "do not restore GRANTs"},
 
-    OptionSpec{"jobs", "N", &Options::jobs, kClone, true, "", "tables copied at a time; default 4", 1, 256},
+    OptionSpec{"jobs", "N", &Options::jobs, kClone | kVerify, true, "",
+               "tables copied at a time, or connections that compare on each side; default 4", 1, 256},
     OptionSpec{"index-jobs", "N", &Options::index_jobs, kClone, true, "", "tables indexed at a time; default 2", 1,
                256},
     OptionSpec{
@@ -75,8 +83,9 @@ const std::array kOptions = {
         "copy tables whose rows take more than this in parts of about this size, with --jobs above 1 and a source "
         "from 14 on; pays with idle cores on both servers; default: no table is split",
         1 << 16},
-    OptionSpec{"max-rate", "SIZE", &Options::max_rate, kClone, true, "",
-               "read at most so much per second from the source while copying; default no limit"},
+    OptionSpec{"max-rate", "SIZE", &Options::max_rate, kClone | kVerify, true, "",
+               "read at most so much per second from the source while copying, and from each side while comparing; "
+               "default no limit"},
     OptionSpec{"memory", "SIZE", &Options::memory, kStreams, true, "",
                "ceiling for queued changes while streaming; default 256MB", 1 << 20},
     OptionSpec{"slot-wait", "DURATION", &Options::slot_wait, kClone, true, "",

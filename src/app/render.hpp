@@ -4,6 +4,7 @@
 #include <pgbaton/snapshot/check.hpp>
 #include <pgbaton/snapshot/clone.hpp>
 #include <pgbaton/snapshot/dry_run.hpp>
+#include <pgbaton/verify/verify.hpp>
 
 #include <optional>
 #include <string>
@@ -35,6 +36,9 @@ struct RunResult {
 };
 std::string run_text(const RunResult& result);
 std::string run_json(const RunResult& result);
+
+std::string verify_text(const verify::Report& report, const std::string& name);
+std::string verify_json(const verify::Report& report, const std::string& name);
 
 // A flat document of names and texts (or lists of texts), for the small commands.
 using Entry = std::pair<std::string, std::variant<std::string, std::int64_t, std::vector<std::string>>>;

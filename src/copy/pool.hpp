@@ -1,5 +1,6 @@
 // What the workers of one copy_tables() share: the queue of tables and parts, and what became of them.
 #pragma once
+#include <pgbaton/base/rate_limit.hpp>
 #include <pgbaton/copy/copy.hpp>
 #include <pgbaton/copy/parts.hpp>
 #include <pgbaton/pg/connection.hpp>
@@ -10,8 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-
-#include "rate_limit.hpp"
 
 namespace pgbaton::copy {
 

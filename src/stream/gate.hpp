@@ -62,6 +62,17 @@ class Gate : public std::enable_shared_from_this<Gate> {
     if (held_ == mine) held_ = 0;
   }
 
+  // For one that waits no longer: what was asked for is taken back, and what was handed out unseen is released.
+  void withdraw() {
+    std::promise<Cut> forgotten;  // destroyed after the lock: a Cut in it locks, too
+    {
+      std::lock_guard lock(mutex_);
+      wanted_.reset();
+      std::swap(forgotten, promise_);
+    }
+    changed_.notify_all();
+  }
+
   // The applier cannot serve the cut: it is beyond it, or ends.
   void refuse(const Error& error) {
     std::lock_guard lock(mutex_);

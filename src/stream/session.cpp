@@ -21,7 +21,9 @@ constexpr std::size_t kChunkBytes = 256 * 1024;
 // statements made from it and the receiver's own chunk.
 constexpr std::uint64_t kQueueShare = 2, kWindowShare = 4;
 constexpr Milliseconds kHousekeeping{1000};
-constexpr Milliseconds kIdleWait{100};
+constexpr Milliseconds kRequestInterval{250};
+// While nothing comes; the shorter one while a cut waits for a position, with the appliers at rest.
+constexpr Milliseconds kIdleWait{100}, kUrgentWait{10};
 
 // An open-ended stream may be idle for as long as the source is.
 std::optional<Milliseconds> longest_standstill(const SessionContext& context) {
@@ -64,6 +66,7 @@ Session::Session(SessionContext context)
   loop_options.applied_lsn = start_lsn_;
   loop_options.until_lsn = until_applied_;
   loop_ = std::make_unique<ApplyLoop>(queue_, *applier_, *reader_, context_.gate, context_.positions, loop_options);
+  cuts_ = std::make_unique<CutService>(options, context_.replica, context_.gate, *source_);
   context_.positions.applied = start_lsn_.value;
 }
 
@@ -141,6 +144,9 @@ Ended Session::run(const std::stop_token& stop) {
 
   state::Store store(context_.lease.connection());
   housekeeping_round(store);
+  std::stop_source ended;
+  ended.request_stop();
+  serve_requests(store, ended.get_token());  // those that came at the last moment
   for (const auto id : stop_requests_) store.complete_request(id, R"({"stopped": true})");
   const Lsn applied_lsn{context_.positions.applied};
   const bool reached = until_applied_ ? applied_lsn >= until_applied_ : until_end_ && assembler_->finished();
@@ -174,10 +180,11 @@ void Session::require_progress(bool moved) {
 
 void Session::receive(const std::stop_token& stop) {
   bool busy = false, moved = false;
-  auto next_position_request = Clock::now();
+  auto last_position_request = Clock::now() - kHousekeeping;
   while (!stop.stop_requested() && !stop_requested_ && !loop_->done()) {
     if (queue_.closed()) return;
-    const auto event = reader_->next(Deadline::after(busy ? Milliseconds(0) : kIdleWait));
+    const auto patience = context_.gate.wanted() ? kUrgentWait : kIdleWait;
+    const auto event = reader_->next(Deadline::after(busy ? Milliseconds(0) : patience));
     if (const auto* frame = std::get_if<source::Frame>(&event)) {
       busy = moved = true;
       assembler_->on_frame(*frame);
@@ -191,9 +198,9 @@ void Session::receive(const std::stop_token& stop) {
       require_progress(std::exchange(moved, false));
       if (!assembler_->chunk().empty() && !push(stop)) return;
       // Also unasked once a second: the lag of a quiet table must go to 0 while other databases write WAL.
-      if (Clock::now() >= next_position_request) {
+      if (Clock::now() - last_position_request >= (wants_position() ? patience : kHousekeeping)) {
         reader_->request_position();
-        next_position_request = Clock::now() + (wants_position() ? kIdleWait : kHousekeeping);
+        last_position_request = Clock::now();
       }
     }
     context_.positions.received = assembler_->received_lsn().value;
@@ -218,9 +225,14 @@ bool Session::push(const std::stop_token& stop) {
 void Session::keep_house(const std::stop_token& done) {
   try {
     state::Store store(context_.lease.connection());
+    auto next_round = Clock::now();
     while (!done.stop_requested()) {
-      housekeeping_round(store);
-      sleep_for(kHousekeeping, done);
+      if (Clock::now() >= next_round) {
+        housekeeping_round(store);
+        next_round = Clock::now() + kHousekeeping;
+      }
+      serve_requests(store, done);
+      sleep_for(kRequestInterval, done);
     }
   } catch (...) {
     queue_.close(std::current_exception());
@@ -237,15 +249,22 @@ void Session::housekeeping_round(state::Store& store) {
                          seen_restart_lsn_);
   if (slot) seen_restart_lsn_ = slot->restart_lsn;
   watch_publications();
+  mark_ready_if_due(store);
+}
+
+void Session::serve_requests(state::Store& store, const std::stop_token& done) {
   for (const auto& request : store.take_requests(context_.replica)) {
     if (request.kind == "stop") {
       stop_requests_.push_back(request.id);
       stop_requested_ = true;
+    } else if (request.kind == "cut") {
+      cuts_->serve(
+          store, request, [&] { housekeeping_round(store); }, done);
     } else {
       store.complete_request(request.id, R"({"error": "this version does not know the request"})");
     }
   }
-  mark_ready_if_due(store);
+  cuts_->tidy(store);
 }
 
 // Ready, the third and last condition: the stream has durably reached the position that was observed after the copy was

@@ -14,6 +14,7 @@
 
 #include "apply_loop.hpp"
 #include "assembler.hpp"
+#include "cut_service.hpp"
 #include "progress_clock.hpp"
 
 namespace pgbaton::stream {
@@ -44,6 +45,7 @@ class Session {
   bool push(const std::stop_token& stop);
   void keep_house(const std::stop_token& done);
   void housekeeping_round(state::Store& store);
+  void serve_requests(state::Store& store, const std::stop_token& done);
   void mark_ready_if_due(state::Store& store);
 
   SessionContext context_;
@@ -62,6 +64,7 @@ class Session {
   std::unique_ptr<apply::Applier> applier_;
   std::unique_ptr<ApplyLoop> loop_;
   ProgressClock progress_clock_;
+  std::unique_ptr<CutService> cuts_;
   std::atomic<bool> stop_requested_{false};  // by a row in pgbaton.request
   std::vector<std::int64_t> stop_requests_;
 };

@@ -66,7 +66,7 @@ TEST(Messages, OptionsAndConfiguration) {
       {{"clone", "--config", config_file("\nname: Bad\n")}, {"pgbaton.yaml:2", "\"Bad\""}},
       {{"clone", "--config", config_file("guard: ledger\n")}, {"pgbaton.yaml:1", "--guard ledger"}},
       {{"help", "clown"}, {"clown", "Did you mean clone?"}},
-      {{"verify"}, {"verify", "not in this version"}},
+      {{"resync"}, {"resync", "not in this version"}},
   };
   for (const auto& row : rows) {
     std::string line = "pgbaton";

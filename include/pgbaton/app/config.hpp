@@ -25,6 +25,10 @@ struct Options {
   // wait
   std::string wait_for = "ready";
   std::optional<Milliseconds> timeout;
+  // verify
+  bool repair = false;
+  std::string where;
+  int sample = 100;
   // sequences
   std::int64_t gap = 0;
 

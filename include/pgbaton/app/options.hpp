@@ -30,7 +30,8 @@ enum Use : unsigned {
   kSequences = 32,
   kFinish = 64,
   kDrop = 128,
-  kEverywhere = 255
+  kVerify = 256,
+  kEverywhere = 511
 };
 
 struct OptionSpec {

@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -94,10 +95,16 @@ struct Event {
   std::string at, kind, detail;  // at: ISO 8601 in UTC; detail: JSON or ""
 };
 
+// open → taken (by the writer) → done. A flat JSON object of texts is Fields here; null fields are left out.
+using Fields = std::map<std::string, std::string>;
+std::string to_json(const Fields& fields);
+
 struct Request {
   std::int64_t id = 0;
-  std::string kind;     // "stop"
-  std::string payload;  // JSON
+  std::string kind;  // "stop"; "cut" (stream/shared_cut.hpp)
+  Fields payload;
+  std::string state;  // as load_request() saw it
+  Fields result;      // may be there before it is done
 };
 
 // NOTIFY channel on which insert_request() announces; the payload is the replica's name.
@@ -160,8 +167,12 @@ class Store {
   std::int64_t insert_request(const std::string& name, std::string_view kind, std::string_view payload);
   std::vector<Request> take_requests(const Replica& replica);       // open ones, oldest first, marked taken
   void complete_request(std::int64_t id, std::string_view result);  // result: JSON or ""
+  // A first result of a request that goes on. False when its requester has removed it.
+  bool report_request(std::int64_t id, const Fields& result);
+  void delete_request(std::int64_t id);  // by its requester; no error when it is gone
   // open → taken → done; nullopt when unknown.
   std::optional<std::string> request_state(std::int64_t id);
+  std::optional<Request> load_request(std::int64_t id);
 
   void add_event(const std::string& name, std::string_view kind, std::string_view json);  // json may be ""
   // In order; those with an id above `after_id`. Empty without a schema.

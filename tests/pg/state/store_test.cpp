@@ -282,10 +282,13 @@ TEST_F(StoreTest, RequestsAreTakenOnceInOrder) {
   auto taken = store_.take_requests(r);
   ASSERT_EQ(taken.size(), 2u);
   EXPECT_EQ(taken[0].id, first);
-  EXPECT_EQ(taken[0].payload, R"({"at": 1})");
+  EXPECT_EQ(taken[0].payload, (Fields{{"at", "1"}}));
   EXPECT_EQ(taken[1].id, second);
   EXPECT_THAT(store_.take_requests(r), IsEmpty());
   EXPECT_EQ(store_.request_state(first), "taken");
+  EXPECT_TRUE(store_.report_request(first, {{"said", "a \"b\" \\ \n"}}));
+  EXPECT_EQ(store_.load_request(first)->state, "taken");
+  EXPECT_EQ(store_.load_request(first)->result, (Fields{{"said", "a \"b\" \\ \n"}}));
   store_.complete_request(first, "");
   EXPECT_EQ(store_.request_state(first), "done");
   expect_error(ErrorKind::failed, "request", [&] { store_.complete_request(first, ""); });

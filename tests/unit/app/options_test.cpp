@@ -116,11 +116,14 @@ TEST(Options, RefusalsNameWhatIsWrongAndHint) {
 }
 
 TEST(Options, WhatALaterVersionBringsIsRefusedNotIgnored) {
-  for (const char* command : {"verify", "resync", "rebuild", "switchover"})
+  for (const char* command : {"resync", "rebuild", "switchover"})
     EXPECT_THAT(refusal({command, "public.t", "--repair"}), HasSubstr("not in this version yet")) << command;
   EXPECT_THAT(refusal({"clone", "--appliers", "4"}), HasSubstr("--appliers 4: not in this version yet"));
   EXPECT_THAT(refusal({"clone", "--guard", "ledger"}), HasSubstr("--guard ledger: not in this version yet"));
   EXPECT_EQ(refusal({"clone", "--appliers", "1"}), "accepted");
+  EXPECT_EQ(refusal({"verify", "--repair", "--sample", "10", "--where", "id > 3"}), "accepted");
+  EXPECT_THAT(refusal({"verify", "--sample", "0"}), HasSubstr("--sample: 0 is not between 1"));
+  EXPECT_THAT(refusal({"clone", "--repair"}), HasSubstr("It belongs to: verify."));
 }
 
 TEST(Options, PasswordsAreInNoMessage) {

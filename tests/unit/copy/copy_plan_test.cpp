@@ -1,9 +1,9 @@
 #include "../../../src/copy/copy_plan.hpp"
 
 #include <gmock/gmock.h>
+#include <pgbaton/base/rate_limit.hpp>
 
 #include "../../../src/copy/archive_objects.hpp"
-#include "../../../src/copy/rate_limit.hpp"
 #include "../../../src/copy/sequence_value.hpp"
 
 namespace pgbaton::copy {

@@ -1,11 +1,11 @@
-// --max-rate: one budget of bytes per second for all workers.
+// --max-rate: one budget of bytes per second for all workers of a run.
 #pragma once
 #include <pgbaton/base/time.hpp>
 
 #include <cstdint>
 #include <mutex>
 
-namespace pgbaton::copy {
+namespace pgbaton {
 
 class RateLimit {
  public:
@@ -29,4 +29,4 @@ class RateLimit {
   Clock::time_point next_{};
 };
 
-}  // namespace pgbaton::copy
+}  // namespace pgbaton

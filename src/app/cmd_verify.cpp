@@ -1,0 +1,42 @@
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/verify/verify.hpp>
+
+#include "command.hpp"
+#include "events.hpp"
+#include "render.hpp"
+#include "writer.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+verify::Options verify_options(const Context& context) {
+  const Options& given = context.options;
+  verify::Options options;
+  options.stream = context.stream_options(true);
+  options.names = context.names;
+  options.filter = given.filter;
+  options.filter.exclude_data.clear();  // of clone; those tables are recorded as not copied
+  options.where = given.where;
+  options.sample_percent = given.sample;
+  options.jobs = given.jobs;
+  options.max_rate = given.max_rate;
+  options.timeout = given.timeout;
+  options.repair = given.repair;
+  options.on_stream_error = [&context](const Error& error) { record_error(context, error); };
+  return options;
+}
+
+}  // namespace
+
+int run_verify(Context& context) {
+  context.source();  // a missing or malformed connection string is told before anything is connected
+  const auto options = verify_options(context);
+  EventFile events(context);
+  const auto report = verify::run(options, context.stop);
+  if (context.options.json || !context.options.quiet || report.remaining > 0)
+    print(context.options.json ? verify_json(report, context.names.name) : verify_text(report, context.names.name));
+  return report.remaining == 0 ? 0 : exit_code(ErrorKind::differences);
+}
+
+}  // namespace pgbaton::app

@@ -1,0 +1,79 @@
+// What verify found, for people.
+//
+//   table                 source rows   target rows       size      time   differences
+//   public.orders           1,234,567     1,234,567     210 MB     1.2 s             0
+//
+//   public.customer  missing    (id)=(17)
+//   public.customer  different  (id)=(23)  name, city
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "layout.hpp"
+#include "render.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+// More is for --json.
+constexpr std::size_t kShown = 50;
+constexpr int kLongestValue = 60;
+
+std::string plain(const QualifiedName& name) {
+  return name.schema + "." + name.name;
+}
+
+std::string key_text(const verify::Difference& difference) {
+  std::string names, values;
+  for (std::size_t i = 0; i < difference.key.size(); ++i) {
+    names += (i == 0 ? "" : ", ") + difference.key_columns[i];
+    values += (i == 0 ? "" : ", ") + fit(difference.key[i].value_or("NULL"), kLongestValue, true);
+  }
+  return fmt::format("({})=({})", names, values);
+}
+
+std::string differences_text(const verify::Report& report) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(report.differences.size(), kShown); ++i) {
+    const auto& difference = report.differences[i];
+    text += fmt::format("{}  {:<9}  {}", plain(difference.table), to_string(difference.kind), key_text(difference));
+    if (difference.count > 1) text += fmt::format("  {} times", difference.count);
+    if (!difference.columns.empty()) text += fmt::format("  {}", fmt::join(difference.columns, ", "));
+    text += "\n";
+  }
+  if (report.differences.size() > kShown)
+    text += fmt::format("… and more: --json lists {}\n", report.differences.size());
+  return text;
+}
+
+std::string tables_text(const verify::Report& report) {
+  std::size_t width = 20;
+  for (const auto& table : report.tables) width = std::max(width, plain(table.name).size());
+  auto text = fmt::format("{:<{}}{:>15}{:>15}{:>10}{:>10}{:>14}\n", "table", width, "source rows", "target rows",
+                          "size", "time", "differences");
+  for (const auto& table : report.tables)
+    text += fmt::format("{:<{}}{:>15}{:>15}{:>10}{:>10}{:>14}\n", plain(table.name), width,
+                        count_text(table.source_rows), count_text(table.target_rows), size_text(table.bytes),
+                        format_duration(table.time), count_text(table.differences));
+  return text;
+}
+
+}  // namespace
+
+std::string verify_text(const verify::Report& report, const std::string& name) {
+  auto text = tables_text(report);
+  for (const auto& table : report.not_compared)
+    text += fmt::format("not compared: {}: {}\n", plain(table.name), table.reason);
+  if (report.differences_total > 0) text += "\n" + differences_text(report) + "\n";
+  text += fmt::format("replica {} at {}: {} tables, {} rows compared in {}; changes waited {} at most\n", name,
+                      to_string(report.cut_lsn), report.tables.size(), count_text(report.rows()),
+                      format_duration(report.time), format_duration(report.longest_pause));
+  if (report.differences_total == 0) return text + "no differences\n";
+  text += fmt::format("{} differences", count_text(report.differences_total));
+  if (report.repaired > 0 || report.remaining != report.differences_total)
+    text += fmt::format(", {} rows repaired, {} remain", count_text(report.repaired), count_text(report.remaining));
+  return text + "\n";
+}
+
+}  // namespace pgbaton::app

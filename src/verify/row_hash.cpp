@@ -1,0 +1,79 @@
+#include "row_hash.hpp"
+
+#include <fmt/format.h>
+#include <pgbaton/base/name.hpp>
+
+namespace pgbaton::verify {
+namespace {
+
+std::string md5_hash(const std::string& text) {
+  return fmt::format("('x' || substr(md5({}), 1, 16))::bit(64)::int8", text);
+}
+
+std::string text_hash(const std::string& text, std::size_t number, HashStyle style) {
+  switch (style) {
+    case HashStyle::native:
+      return fmt::format("hashtextextended({}, {})", text, number);
+    case HashStyle::portable:
+      return md5_hash(fmt::format("convert_to('{}:' || {}, 'UTF8')", number, text));
+  }
+  return {};
+}
+
+// "char" prints its upper half differently since 16.
+std::string stable_text(const catalog::Column& column) {
+  if (column.type != QualifiedName{"pg_catalog", "char"}) return column_text(column);
+  return fmt::format("{}::int4::text", quote_identifier(column.name));
+}
+
+// A call for types whose equal values have one spelling; "" for the others.
+std::string native_call(const catalog::Column& column, std::size_t number) {
+  if (column.type.schema != "pg_catalog") return {};
+  const auto name = quote_identifier(column.name);
+  const auto& type = column.type.name;
+  if (type == "int2" || type == "int4" || type == "int8")
+    return fmt::format("hashint8extended({}::int8, {})", name, number);
+  if (type == "bool" || type == "char") return fmt::format("hashint8extended({}::int4, {})", name, number);
+  if (type == "uuid") return fmt::format("uuid_hash_extended({}, {})", name, number);
+  if (type == "timestamp" || type == "timestamptz")
+    return fmt::format("timestamp_hash_extended({}::timestamp, {})", name, number);
+  return {};
+}
+
+}  // namespace
+
+HashStyle choose_hash_style(pg::Connection& source, pg::Connection& target) {
+  constexpr const char* kProbe =
+      "SELECT current_setting('server_encoding'), hashtextextended('pgbaton' COLLATE \"C\", 7),"
+      " hashint8extended(-123456789012, 7), timestamp_hash_extended('2026-01-02 03:04:05.678', 7),"
+      " uuid_hash_extended('00112233-4455-6677-8899-aabbccddeeff', 7)";
+  const auto here = source.exec(kProbe), there = target.exec(kProbe);
+  for (int i = 0; i < here.columns(); ++i)
+    if (here.value(0, i) != there.value(0, i)) return HashStyle::portable;
+  return HashStyle::native;
+}
+
+std::string column_text(const catalog::Column& column) {
+  return fmt::format("({}::text COLLATE \"C\")", quote_identifier(column.name));
+}
+
+std::string column_hash(const catalog::Column& column, bool same_type, std::size_t number, HashStyle style) {
+  std::string hash;
+  if (same_type && style == HashStyle::native) hash = native_call(column, number);
+  if (hash.empty()) hash = text_hash(stable_text(column), number, style);
+  return fmt::format("coalesce({}, {})", hash, 1'000'003 * (number + 1));
+}
+
+std::string combine(const std::vector<std::string>& hashes, std::uint32_t seed, HashStyle style) {
+  if (hashes.empty()) return "0::int8";
+  const auto together = fmt::format("{}", fmt::join(hashes, " # "));
+  switch (style) {
+    case HashStyle::native:
+      return fmt::format("hashint8extended({}, {})", together, seed);
+    case HashStyle::portable:
+      return md5_hash(fmt::format("'{}:' || ({})", seed, together));
+  }
+  return {};
+}
+
+}  // namespace pgbaton::verify

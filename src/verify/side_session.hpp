@@ -1,0 +1,32 @@
+// One connection that reads on one side's snapshot of the cut. One thread.
+#pragma once
+#include <pgbaton/base/time.hpp>
+#include <pgbaton/pg/connection.hpp>
+
+#include <stop_token>
+
+#include "table_plan.hpp"
+
+namespace pgbaton::verify {
+
+class SideSession {
+ public:
+  SideSession(const pg::Endpoint& endpoint, Where where, const std::string& snapshot_id, Deadline deadline,
+              std::stop_token stop);
+
+  // Locks the table (ACCESS SHARE) until the next leave(); false when it is not what the snapshot shows any more:
+  // dropped, or rewritten, so that it looks empty.
+  bool enter(const TablePlan& plan);
+  // Gives the lock back, so that TRUNCATE and DDL wait for one piece and not for the whole comparison.
+  void leave();
+  pg::Result exec(const std::string& sql);
+  Where where() const { return where_; }
+
+ private:
+  Where where_;
+  Deadline deadline_;
+  std::stop_token stop_;
+  pg::Connection connection_;
+};
+
+}  // namespace pgbaton::verify

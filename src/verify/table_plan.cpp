@@ -1,0 +1,158 @@
+#include "table_plan.hpp"
+
+#include <fmt/format.h>
+#include <pgbaton/base/error.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+
+namespace pgbaton::verify {
+namespace {
+
+// Rows in a bucket: few enough that looking at all of a differing bucket costs nothing, enough that the sums of all
+// buckets are a small answer.
+constexpr double kRowsPerBucket = 512;
+constexpr std::uint64_t kMostBuckets = 1 << 16;
+// A guess where ANALYZE has not run.
+constexpr double kRowsPerBlock = 50;
+constexpr int kSampleParts = 10'000;
+
+bool is_compared(const catalog::Column& column) {
+  return column.generated == ' ' && column.name != kGuardColumn;
+}
+
+Error drift(const catalog::Table& table, const std::string& what) {
+  return Error(ErrorKind::rejected, what)
+      .side(Side::target)
+      .table(table.name.quoted())
+      .hint(
+          "The target's schema is not the source's any more: bring it in line, or leave the table out with "
+          "--exclude-table.");
+}
+
+std::int64_t bucket_mask(const catalog::Table& table) {
+  const double rows =
+      table.estimated_rows >= 0 ? table.estimated_rows : static_cast<double>(table.heap_blocks) * kRowsPerBlock;
+  const auto wanted = static_cast<std::uint64_t>(std::max(rows / kRowsPerBucket, 1.0));
+  return static_cast<std::int64_t>(std::bit_ceil(std::min(wanted, kMostBuckets)) - 1);
+}
+
+// What finds a row on both sides: the identity that the stream uses, else any unique key.
+std::vector<std::string> key_names(const catalog::Table& table) {
+  if (table.identity == catalog::Identity::index && !table.identity_columns.empty()) return table.identity_columns;
+  return table.unique_keys.empty() ? std::vector<std::string>{} : table.unique_keys.front();
+}
+
+void match_columns(TablePlan& plan) {
+  auto& [source, target] = plan.sides;
+  for (const auto& column : source.table.columns) {
+    if (!is_compared(column)) continue;
+    const auto* other = target.table.find_column(column.name);
+    if (other == nullptr)
+      throw drift(source.table, fmt::format("the target has no column {}", quote_identifier(column.name)));
+    source.columns.push_back(&column);
+    target.columns.push_back(other);
+  }
+  plan.guarded = target.table.has_guard_column;
+  const auto theirs = std::ranges::count_if(target.table.columns, is_compared);
+  plan.target_has_more_columns = static_cast<std::size_t>(theirs) > target.columns.size();
+}
+
+void match_key(TablePlan& plan) {
+  const auto& columns = plan.sides[0].columns;
+  for (const auto& name : key_names(plan.sides[0].table)) {
+    const auto found = std::ranges::find(columns, name, [](const auto* column) { return column->name; });
+    if (found == columns.end()) return plan.key.clear();  // a generated column is in it
+    plan.key.push_back(static_cast<std::size_t>(found - columns.begin()));
+  }
+}
+
+void write_expressions(TablePlan& plan, HashStyle style, std::uint32_t seed) {
+  for (auto& side : plan.sides) {
+    side.from = (side.table.kind == 'p' ? "" : "ONLY ") + side.table.name.quoted();
+    std::vector<std::string> of_key;
+    for (std::size_t i = 0; i < side.columns.size(); ++i) {
+      const bool same_type = plan.sides[0].columns[i]->type == plan.sides[1].columns[i]->type;
+      side.column_hashes.push_back(column_hash(*side.columns[i], same_type, i, style));
+      if (std::ranges::find(plan.key, i) != plan.key.end()) of_key.push_back(side.column_hashes.back());
+    }
+    side.row_hash = combine(side.column_hashes, 0, style);
+    side.key_hash = combine(plan.key.empty() ? side.column_hashes : of_key, seed, style);
+  }
+}
+
+// Why a recorded table is left out; "" when it is compared.
+std::string reason_against(const state::TableState& state, const catalog::Table* source) {
+  if (state.phase == state::TablePhase::skipped) return state.note.empty() ? "not copied" : state.note;
+  if (state.phase < state::TablePhase::copied)
+    return fmt::format("its copy is not complete (phase {})", to_string(state.phase));
+  if (source == nullptr) return "dropped on the source";
+  if (source->persistence == 'u') return "unlogged: its changes are in no WAL";
+  return {};
+}
+
+using ByName = std::map<QualifiedName, catalog::Table>;
+
+ByName by_name(std::vector<catalog::Table> tables) {
+  ByName result;
+  for (auto& table : tables) {
+    auto name = table.name;
+    result.emplace(std::move(name), std::move(table));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string TablePlan::rows(Where where, const std::string& what, const std::string& range) const {
+  const auto& plan = side(where);
+  std::string conditions;
+  for (const auto& text : {range, condition.empty() ? "" : "(" + condition + "\n)"})
+    if (!text.empty()) conditions += (conditions.empty() ? " WHERE " : " AND ") + text;
+  return fmt::format("SELECT {} AS kh, {} FROM {}{}", plan.key_hash, what, plan.from, conditions);
+}
+
+Plans plan_tables(const Options& options, const std::vector<state::TableState>& states,
+                  const std::vector<QualifiedName>& only, pg::Control& source, pg::Control& target, HashStyle style,
+                  std::uint32_t seed) {
+  auto here = catalog::load_tables(source, {}, Side::source);
+  std::set<QualifiedName> chosen;
+  for (const auto& table : catalog::apply_filter(here, options.filter)) chosen.insert(table.name);
+  const auto sources = by_name(std::move(here)), targets = by_name(catalog::load_tables(target, {}, Side::target));
+  const bool filtered = !options.filter.empty();
+
+  Plans plans;
+  for (const auto& state : states) {
+    const auto found = sources.find(state.name);
+    const auto* table = found == sources.end() ? nullptr : &found->second;
+    if ((filtered || table != nullptr) && !chosen.contains(state.name)) continue;
+    if (!only.empty() && std::ranges::find(only, state.name) == only.end()) continue;
+    if (table != nullptr && table->kind == 'p') continue;  // its rows are those of its partitions
+    if (auto reason = reason_against(state, table); !reason.empty()) {
+      plans.not_compared.push_back({state.name, std::move(reason)});
+      continue;
+    }
+    const auto other = targets.find(state.name);
+    if (other == targets.end()) throw drift(*table, "the target has no such table");
+    auto& plan = plans.tables.emplace_back();
+    plan.name = state.name;
+    plan.sides[0].table = *table;
+    plan.sides[1].table = other->second;
+    plan.bucket_mask = bucket_mask(*table);
+    plan.condition = options.where;
+    if (options.sample_percent < 100)
+      plan.sample =
+          fmt::format("(kh & 2147483647) % {} < {}", kSampleParts, options.sample_percent * kSampleParts / 100);
+  }
+  // After the vector has stopped growing: columns are pointed at.
+  for (auto& plan : plans.tables) {
+    match_columns(plan);
+    match_key(plan);
+    write_expressions(plan, style, seed);
+  }
+  return plans;
+}
+
+}  // namespace pgbaton::verify

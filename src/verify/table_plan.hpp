@@ -1,0 +1,54 @@
+// How one table is compared: what is read on each side, and the expressions that hash it.
+#pragma once
+#include <pgbaton/catalog/table.hpp>
+#include <pgbaton/pg/control.hpp>
+#include <pgbaton/state/store.hpp>
+#include <pgbaton/verify/verify.hpp>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "row_hash.hpp"
+
+namespace pgbaton::verify {
+
+enum class Where { source = 0, target = 1 };
+inline constexpr std::array kBothSides = {Where::source, Where::target};
+
+// One side of a table.
+struct SidePlan {
+  catalog::Table table;
+  std::vector<const catalog::Column*> columns;  // compared ones, in the same order on both sides; of `table`
+  std::vector<std::string> column_hashes;
+  std::string from;      // "ONLY s.t"; a partitioned table without ONLY
+  std::string key_hash;  // bigint
+  std::string row_hash;
+};
+
+struct TablePlan {
+  QualifiedName name;
+  std::array<SidePlan, 2> sides;
+  std::vector<std::size_t> key;  // indexes into columns; empty: no key
+  std::int64_t bucket_mask = 0;  // buckets - 1
+  std::string condition;         // of --where; "" none
+  std::string sample;            // over kh; "" none
+  bool guarded = false;          // the target's table has the guard column
+  bool target_has_more_columns = false;
+  const SidePlan& side(Where where) const { return sides[static_cast<std::size_t>(where)]; }
+  // SELECT <key hash> AS kh, <what> FROM … WHERE …, to be put into parentheses; `range` limits it, "" all of it.
+  std::string rows(Where where, const std::string& what, const std::string& range = {}) const;
+};
+
+struct Plans {
+  std::vector<TablePlan> tables;
+  std::vector<NotCompared> not_compared;
+};
+
+// Of the replica's recorded tables, those that `options` choose; `only` limits it to these (empty: all). `seed` makes
+// samples differ between runs. Error(rejected) for a table or column that the target does not have.
+Plans plan_tables(const Options& options, const std::vector<state::TableState>& states,
+                  const std::vector<QualifiedName>& only, pg::Control& source, pg::Control& target, HashStyle style,
+                  std::uint32_t seed);
+
+}  // namespace pgbaton::verify

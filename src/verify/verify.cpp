@@ -1,0 +1,273 @@
+// The story: a writer, ours or another's → cut → sums of every bucket → rows of those that differ → repair at further
+// cuts → the repaired tables once more.
+#include <pgbaton/verify/verify.hpp>
+
+#include <fmt/format.h>
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/failpoint.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/state/store.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "digest.hpp"
+#include "drill.hpp"
+#include "own_writer.hpp"
+#include "repair.hpp"
+
+namespace pgbaton::verify {
+namespace {
+
+// How long a cut may take when --timeout does not say.
+constexpr Milliseconds kCutWait{60'000};
+// For a table that is rewritten again and again.
+constexpr int kMostCuts = 3;
+// For repairs: as long as differences become fewer, and not for ever.
+constexpr int kMostRounds = 10;
+// A rest in which rows are repaired ends by itself after this; a table without key needs the time of a scan.
+constexpr Milliseconds kHoldKeyed{10'000}, kHoldKeyless{300'000};
+
+class Run {
+ public:
+  Run(const Options& options, const std::stop_token& stop)
+      : options_(options),
+        stop_(stop),
+        deadline_(options.timeout ? Deadline::after(*options.timeout) : Deadline::never()),
+        target_(pg::open_control(options.stream.target, "verify")),
+        source_(pg::open_control(options.stream.source, "verify")),
+        store_(*target_),
+        seed_(options.sample_percent < 100 ? std::random_device()() : 1) {}
+
+  Report all() {
+    const auto start = Clock::now();
+    load();
+    writer_ = OwnWriter::start(options_.stream, replica_.name, options_.on_stream_error);
+    auto found = compare({});
+    report_.tables = found.tables;
+    report_.not_compared = found.not_compared;
+    report_.cut_lsn = found.cut_lsn;
+    report_.differences_total = report_.remaining = found.total;
+    report_.differences = found.differences;
+    if (options_.repair && found.total > 0) repair(std::move(found));
+    report_.time = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
+    note();
+    return std::move(report_);
+  }
+
+ private:
+  struct Found {
+    Lsn cut_lsn;
+    std::vector<TableResult> tables;
+    std::int64_t total = 0;
+    std::vector<Difference> differences;
+    std::vector<QualifiedName> moved;
+    std::vector<NotCompared> not_compared;
+  };
+
+  void load() {
+    auto replica = store_.load_replica(options_.names.name);
+    if (!replica || replica->phase < state::Phase::streaming)
+      throw Error(ErrorKind::usage, replica ? fmt::format("the copy of replica {} is not complete (phase {})",
+                                                          replica->name, to_string(replica->phase))
+                                            : fmt::format("the target knows no replica named {}", options_.names.name))
+          .side(Side::target)
+          .hint(replica ? "Let `pgbaton clone` come to its end first." : "Make one with `pgbaton clone`.");
+    replica_ = std::move(*replica);
+  }
+
+  stream::SharedCut cut(std::optional<Milliseconds> hold) {
+    stream::CutRequest request;
+    request.source = options_.stream.source;
+    request.target = options_.stream.target;
+    request.replica = replica_.name;
+    request.hold = hold;
+    request.deadline = options_.timeout ? deadline_ : Deadline::after(kCutWait);
+    request.while_waiting = [this] {
+      if (writer_) writer_->check();
+    };
+    auto cut = stream::SharedCut::request(request, stop_);
+    ++report_.cuts;
+    note_pause(cut.pause());
+    return cut;
+  }
+  void note_pause(Milliseconds pause) { report_.longest_pause = std::max(report_.longest_pause, pause); }
+
+  // These tables, or all; those that were rewritten meanwhile at a cut of their own.
+  Found compare(std::vector<QualifiedName> only) {
+    Found all;
+    for (int tries = 0;; ++tries) {
+      auto found = compare_at_one_cut(only);
+      if (!all.cut_lsn) all.cut_lsn = found.cut_lsn;
+      all.total += found.total;
+      std::ranges::move(found.tables, std::back_inserter(all.tables));
+      std::ranges::move(found.differences, std::back_inserter(all.differences));
+      std::ranges::move(found.not_compared, std::back_inserter(all.not_compared));
+      if (found.moved.empty()) break;
+      if (tries + 1 == kMostCuts)
+        throw Error(ErrorKind::failed, fmt::format("{} was rewritten during each of {} comparisons",
+                                                   found.moved.front().quoted(), kMostCuts))
+            .table(found.moved.front().quoted())
+            .hint("Run the same command again when no TRUNCATE or DDL runs on it.");
+      only = found.moved;
+    }
+    std::ranges::sort(all.tables, {}, &TableResult::name);
+    return all;
+  }
+
+  Found compare_at_one_cut(const std::vector<QualifiedName>& only) {
+    const auto cut = this->cut(std::nullopt);
+    log::info("comparing at {}", to_string(cut.lsn()));
+    PGBATON_FAILPOINT("verify_cut");
+    const auto plans = plan(only);
+    ScanOptions scan{options_.stream.source,
+                     options_.stream.target,
+                     cut.source_snapshot(),
+                     cut.target_snapshot(),
+                     options_.jobs,
+                     options_.max_rate,
+                     deadline_};
+    const auto digests = explained([&] { return digest_tables(scan, plans.tables, stop_); });
+    PGBATON_FAILPOINT("verify_digested");
+
+    Found found;
+    found.cut_lsn = cut.lsn();
+    found.not_compared = plans.not_compared;
+    for (std::size_t i = 0; i < plans.tables.size(); ++i) look_closer(cut, plans.tables[i], digests[i], found);
+    return found;
+  }
+
+  // A statement that cannot be read: the condition's fault, or a column has changed.
+  template <typename Work>
+  auto explained(Work&& work) -> decltype(work()) try {
+    return work();
+  } catch (const Error& error) {
+    if (!error.sqlstate().starts_with("42") || error.sqlstate() == "42501") throw;
+    if (options_.where.empty())
+      throw Error(ErrorKind::rejected, error.message())
+          .side(error.side())
+          .table(error.table())
+          .hint("The table was changed while it was compared: run the same command again.");
+    throw Error(ErrorKind::usage, "--where: " + error.message())
+        .side(error.side())
+        .table(error.table())
+        .hint("Give a condition over columns that each compared table has; choose tables with --include-table.");
+  }
+
+  Plans plan(const std::vector<QualifiedName>& only) {
+    auto source = pg::Connection::open(options_.stream.source, "verify");
+    auto target = pg::Connection::open(options_.stream.target, "verify");
+    return plan_tables(options_, store_.load_tables(replica_), only, *source_, *target_,
+                       choose_hash_style(source, target), seed_);
+  }
+
+  void look_closer(const stream::SharedCut& cut, const TablePlan& plan, const TableDigest& digest, Found& found) {
+    const auto start = Clock::now();
+    const auto buckets = digest.differing();
+    std::int64_t differences = 0;
+    bool moved = digest.moved();
+    if (!moved && !buckets.empty()) {
+      SideSession source(options_.stream.source, Where::source, cut.source_snapshot(), deadline_, stop_);
+      SideSession target(options_.stream.target, Where::target, cut.target_snapshot(), deadline_, stop_);
+      moved = !find_differences(plan, source, target, in_buckets(plan, buckets), [&](Difference difference) {
+        differences += difference.count;
+        if (found.differences.size() < kListed) found.differences.push_back(std::move(difference));
+      });
+    }
+    if (moved) {
+      std::erase_if(found.differences, [&](const Difference& d) { return d.table == plan.name; });
+      found.moved.push_back(plan.name);
+      return;
+    }
+    found.total += differences;
+    const auto& [here, there] = digest.sides;
+    found.tables.push_back({plan.name, cut.lsn(), here.rows, there.rows,
+                            static_cast<std::int64_t>(plan.side(Where::source).table.heap_blocks) * 8192, differences,
+                            here.time + there.time + std::chrono::duration_cast<Milliseconds>(Clock::now() - start)});
+  }
+
+  void repair(Found found) {
+    for (int round = 0; round < kMostRounds && found.total > 0; ++round) {
+      std::vector<QualifiedName> names;
+      for (const auto& difference : found.differences)
+        if (names.empty() || names.back() != difference.table) names.push_back(difference.table);
+      const auto plans = plan(names);
+      repair_listed(plans, found.differences);
+      const auto before = found.total;
+      found = compare(names);
+      // More than kListed: the others had no turn yet.
+      report_.remaining = found.total;
+      if (found.total >= before) break;
+    }
+  }
+
+  void repair_listed(const Plans& plans, const std::vector<Difference>& differences) {
+    std::vector<RepairBatch> batches;
+    std::size_t rows = 0;
+    const auto flush = [&] {
+      if (!batches.empty()) repair_batches(batches);
+      batches.clear();
+      rows = 0;
+    };
+    for (const auto& difference : differences) {
+      const auto plan = std::ranges::find(plans.tables, difference.table, &TablePlan::name);
+      if (plan == plans.tables.end()) continue;
+      if (rows == kRepairBatch) flush();
+      if (batches.empty() || batches.back().plan != &*plan) batches.push_back({&*plan, {}});
+      batches.back().differences.push_back(difference);
+      ++rows;
+    }
+    flush();
+  }
+
+  void repair_batches(const std::vector<RepairBatch>& batches) {
+    const bool scans = std::ranges::any_of(batches, [](const auto& batch) { return batch.plan->key.empty(); });
+    for (int tries = 0; tries < kMostCuts; ++tries) {
+      auto cut = this->cut(scans ? kHoldKeyless : kHoldKeyed);
+      PGBATON_FAILPOINT("repair_cut");
+      const auto rows = repair_at(cut, options_, replica_, batches, stop_);
+      note_pause(cut.release());
+      if (!rows) continue;
+      report_.repaired += *rows;
+      store_.add_event(replica_.name, "repair",
+                       state::to_json({{"cut_lsn", to_string(cut.lsn())}, {"rows", std::to_string(*rows)}}));
+      log::info("repaired {} rows at {}", *rows, to_string(cut.lsn()));
+      return;
+    }
+    throw Error(ErrorKind::failed, "the writer went on before the rows were repaired")
+        .action(Action::retry)
+        .hint("Run the same command again.");
+  }
+
+  void note() {
+    store_.add_event(replica_.name, "verify",
+                     state::to_json({{"cut_lsn", to_string(report_.cut_lsn)},
+                                     {"tables", std::to_string(report_.tables.size())},
+                                     {"differences", std::to_string(report_.differences_total)},
+                                     {"repaired", std::to_string(report_.repaired)}}));
+  }
+
+  const Options& options_;
+  const std::stop_token& stop_;
+  const Deadline deadline_;
+  std::unique_ptr<pg::Control> target_, source_;
+  state::Store store_;
+  const std::uint32_t seed_;
+  state::Replica replica_;
+  std::unique_ptr<OwnWriter> writer_;
+  Report report_;
+};
+
+}  // namespace
+
+std::int64_t Report::rows() const {
+  return std::accumulate(tables.begin(), tables.end(), std::int64_t{0},
+                         [](std::int64_t sum, const TableResult& table) { return sum + table.source_rows; });
+}
+
+Report run(const Options& options, const std::stop_token& stop) {
+  return Run(options, stop).all();
+}
+
+}  // namespace pgbaton::verify
