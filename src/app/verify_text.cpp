@@ -16,8 +16,8 @@ namespace pgbaton::app {
 
 namespace {
 
-// More is for --json.
-constexpr std::size_t kShown = 50;
+// Of a table; more is for --json.
+constexpr std::size_t kShown = 20;
 constexpr int kLongestValue = 60;
 
 std::string plain(const QualifiedName& name) {
@@ -35,15 +35,21 @@ std::string key_text(const verify::Difference& difference) {
 
 std::string differences_text(const verify::Report& report) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(report.differences.size(), kShown); ++i) {
+  std::size_t of_table = 0;
+  for (std::size_t i = 0; i < report.differences.size(); ++i) {
     const auto& difference = report.differences[i];
-    text += fmt::format("{}  {:<9}  {}", plain(difference.table), to_string(difference.kind), key_text(difference));
-    if (difference.count > 1) text += fmt::format("  {} times", difference.count);
-    if (!difference.columns.empty()) text += fmt::format("  {}", fmt::join(difference.columns, ", "));
-    text += "\n";
+    const bool last = i + 1 == report.differences.size() || report.differences[i + 1].table != difference.table;
+    if (++of_table <= kShown) {
+      text += fmt::format("{}  {:<9}  {}", plain(difference.table), to_string(difference.kind), key_text(difference));
+      if (difference.count > 1) text += fmt::format("  {} times", difference.count);
+      if (!difference.columns.empty()) text += fmt::format("  {}", fmt::join(difference.columns, ", "));
+      text += "\n";
+    }
+    if (!last) continue;
+    if (of_table > kShown)
+      text += fmt::format("{}  … {} more, listed by --json\n", plain(difference.table), of_table - kShown);
+    of_table = 0;
   }
-  if (report.differences.size() > kShown)
-    text += fmt::format("… and more: --json lists {}\n", report.differences.size());
   return text;
 }
 

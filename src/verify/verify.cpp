@@ -29,6 +29,17 @@ constexpr int kMostRounds = 10;
 // A rest in which rows are repaired ends by itself after this; a table without key needs the time of a scan.
 constexpr Milliseconds kHoldKeyed{10'000}, kHoldKeyless{300'000};
 
+// By table and key; shorter texts first, which is the order of whole numbers.
+bool in_order(const Difference& a, const Difference& b) {
+  if (a.table != b.table) return a.table < b.table;
+  for (std::size_t i = 0; i < std::min(a.key.size(), b.key.size()); ++i) {
+    if (a.key[i] == b.key[i]) continue;
+    if (!a.key[i] || !b.key[i]) return !a.key[i];
+    return std::pair(a.key[i]->size(), *a.key[i]) < std::pair(b.key[i]->size(), *b.key[i]);
+  }
+  return a.kind < b.kind;
+}
+
 class Run {
  public:
   Run(const Options& options, const std::stop_token& stop)
@@ -50,6 +61,7 @@ class Run {
     report_.cut_lsn = found.cut_lsn;
     report_.differences_total = report_.remaining = found.total;
     report_.differences = found.differences;
+    std::ranges::sort(report_.differences, in_order);
     if (options_.repair && found.total > 0) repair(std::move(found));
     report_.time = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
     note();

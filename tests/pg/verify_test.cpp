@@ -126,14 +126,15 @@ update account set balance = -1, note = null where id between 4100 and 4129;
 delete from account where id between 4130 and 4159;
 insert into account (id, note) select i, 'extra' from generate_series(9001, 9020) i;
 update account set id = id + 10000 where id between 4200 and 4209;
-update two set u = case u when 5 then 6 else 5 end where u in (5, 6);
+update two set u = -1 where u = 5;
+update two set u = 5 where u = 6;
+update two set u = 6 where u = -1;
 update two set v = '5.0' where a = 35;
 update log set what = 'W' where ctid in (select ctid from log where at = 4 limit 2);
 insert into log select * from log where at = 5 limit 1;
 insert into inserts values (7, 'x'), (77, null);
 update part set v = 'w' where id = 15;
 delete from part where id = 3;
-alter table ident alter v type text;
 update ident set v = 'other' where id = 7;
 update typed set f = '0', x = 'y', c = null, big = big || ' ' where m = 'a';
 update typed set f = '0' where m is null;
@@ -155,7 +156,6 @@ insert into columnless default values;
         "inserts extra 77 NULL x1", "part_high different 15 15 .v", "part_low missing 3 3", "ident different 7 .v",
         "columnless extra x1"})
     due.insert(line);
-  const auto uuid = source().query("select id from typed order by id");
   due.insert("typed different " + source().scalar("select id from typed where m = 'a'") + " .c .f .x .big");
   due.insert("typed different " + source().scalar("select id from typed where m is null") + " .f");
   EXPECT_EQ(lines(found.report), due);
