@@ -2,7 +2,8 @@
 // hand on the target; that nothing else is found is the other half of each test.
 #include <signal.h>
 
-#include <map>
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
@@ -43,6 +44,12 @@ class VerifyTest : public PairTest {
     }
     return result;
   }
+  using Lines = std::multiset<std::string>;
+  static Lines lacking(const Lines& whole, const Lines& part) {
+    Lines result;
+    std::set_difference(whole.begin(), whole.end(), part.begin(), part.end(), std::inserter(result, result.end()));
+    return result;
+  }
   void expect_equal_now(const Arguments& more = {}) {
     const auto found = verify(more);
     EXPECT_EQ(found.result.code, 0) << found.result;
@@ -50,9 +57,6 @@ class VerifyTest : public PairTest {
   }
   // Changes on the target that the stream knows nothing of.
   void tamper(const std::string& sql) { target().exec("set session_replication_role = replica; " + sql); }
-  std::string repaired_guard(const std::string& table, const std::string& where) {
-    return target().scalar("select _pgbaton_lsn from " + table + " where " + where);
-  }
 };
 
 constexpr const char* kShapes = R"(
@@ -151,14 +155,15 @@ insert into columnless default values;
     due.insert("account extra " + std::to_string(i + 10000));
   }
   for (const char* line :
-       {"two different k5 5 .u", "two different k6 6 .u", "two different k35 35 .v", "log missing 4 w4 {\"x\": 1} x2",
-        "log extra 4 W {\"x\": 1} x2", "log extra 5 w5 {\"x\": 1} x1", "inserts extra 7 x x1",
+       {"two different k5 5 .u", "two different k6 6 .u", "two different k35 35 .v", "log missing 4 {\"x\": 1} w4 x2",
+        "log extra 4 {\"x\": 1} W x2", "log extra 5 {\"x\": 1} w5 x1", "inserts extra 7 x x1",
         "inserts extra 77 NULL x1", "part_high different 15 15 .v", "part_low missing 3 3", "ident different 7 .v",
         "columnless extra x1"})
     due.insert(line);
   due.insert("typed different " + source().scalar("select id from typed where m = 'a'") + " .c .f .x .big");
   due.insert("typed different " + source().scalar("select id from typed where m is null") + " .f");
-  EXPECT_EQ(lines(found.report), due);
+  EXPECT_THAT(lacking(due, lines(found.report)), IsEmpty());
+  EXPECT_THAT(lacking(lines(found.report), due), IsEmpty());
 
   found = verify({"--repair"});
   EXPECT_EQ(found.result.code, 0) << found.result;
