@@ -63,7 +63,7 @@ std::string quoted_value(std::string_view value) {
 
 // Everything that pgbaton relies on, whatever the defaults of role, database or postgresql.conf are. All of them may be
 // set by any role on every major from 12 to 18.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kPinned{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kPinned{{
     // One text form of each value on both sides.
     {"datestyle", "ISO,MDY"},
     {"intervalstyle", "postgres"},
@@ -74,6 +74,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kPinned{
     {"xmloption", "content"},
     {"array_nulls", "on"},
     {"standard_conforming_strings", "on"},
+    // Names as format_type() and regclass print them are compared with what is expected.
+    {"quote_all_identifiers", "off"},
+    {"transform_null_equals", "off"},
     // No object is found by accident, and no user's function in place of a system's.
     {"search_path", ""},
     // A long copy or a long wait is not an error.
