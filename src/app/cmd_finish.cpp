@@ -7,6 +7,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/copy/deferrable.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
 #include <pgbaton/source/slot.hpp>
 
@@ -35,6 +36,12 @@ void drain(const Context& context, state::Lease& lease, const state::Replica& re
   if (replica.phase < state::Phase::streaming) return;
   auto run = run_stream(context, lease, replica, stream::UntilApplied{current_barrier(context)}, true);
   require_reached(run.ended);
+}
+
+// What was enforced by nobody while changes were applied, for the last time.
+void require_constraints(const Context& context, const state::Replica& replica) {
+  if (!replica.replica_role || replica.phase < state::Phase::streaming) return;
+  copy::require_deferrable_constraints(*pg::open_control(context.target(), "constraints"), replica.name);
 }
 
 // Whether an error is one that --force goes over.
@@ -69,6 +76,7 @@ Completion complete(const Context& context, state::Store& store, state::Lease& l
   try {
     if (was_drained(store, context, replica)) return {true, {}};
     drain(context, lease, replica);
+    require_constraints(context, replica);
     drained = replica.phase >= state::Phase::streaming;
   } catch (const Error& error) {
     if (!may_go_on(context, error)) throw;

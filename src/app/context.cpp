@@ -61,6 +61,10 @@ snapshot::CloneOptions Context::clone_options(bool with_target) const {
   clone.schema_options.pg_dump = options.pg_dump;
   clone.schema_options.owners = !options.no_owner;
   clone.schema_options.privileges = !options.no_privileges;
+  clone.schema_options.comments = !options.no_comments;
+  clone.schema_options.labels = !options.no_security_labels;
+  clone.schema_options.tablespaces = !options.no_tablespaces;
+  clone.schema_options.settings = !options.no_settings;
   clone.keyless = parse_keyless(options.keyless);
   clone.guard = state::parse_guard_kind(options.guard);
   clone.publication = options.publication;

@@ -73,6 +73,13 @@ const std::array kOptions = {
                "the pg_dump to use; default the newest on this machine that is not older than the source"},
     OptionSpec{"no-owner", "", &Options::no_owner, kCheck | kClone, true, "", "do not restore who owns what"},
     OptionSpec{"no-privileges", "", &Options::no_privileges, kCheck | kClone, true, "", "do not restore GRANTs"},
+    OptionSpec{"no-comments", "", &Options::no_comments, kCheck | kClone, true, "", "do not restore comments"},
+    OptionSpec{"no-security-labels", "", &Options::no_security_labels, kCheck | kClone, true, "",
+               "do not restore security labels"},
+    OptionSpec{"no-tablespaces", "", &Options::no_tablespaces, kCheck | kClone, true, "",
+               "make everything in the target's default tablespace"},
+    OptionSpec{"no-settings", "", &Options::no_settings, kCheck | kClone, true, "",
+               "leave out ALTER DATABASE … SET and ALTER ROLE … IN DATABASE … SET"},
 
     OptionSpec{"jobs", "N", &Options::jobs, kClone | kVerify, true, "",
                "tables copied at a time, or connections that compare on each side; default 4", 1, 256},

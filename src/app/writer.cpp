@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/copy/deferrable.hpp>
 #include <pgbaton/source/slot.hpp>
 
 #include "known.hpp"
@@ -69,6 +70,7 @@ void mark_ready(const Context& context, const state::Replica& replica) {
   state::Store store(*target);
   auto now = store.load_replica(replica.name);
   if (!now || now->phase != state::Phase::streaming) return;
+  if (replica.replica_role) copy::require_deferrable_constraints(*target, replica.name);
   store.store_phase(replica, state::Phase::ready);
   store.add_event(replica.name, "ready", "");
 }

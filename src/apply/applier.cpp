@@ -27,12 +27,16 @@ namespace pgbaton::apply {
 
 namespace {
 constexpr const char* kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-}
+// Without replica role constraints are enforced. The source may have deferred what is only deferrable, and a batch
+// writes in another order: what the source's transaction satisfied at its end counts.
+constexpr const char* kDeferConstraints = "; SET CONSTRAINTS ALL DEFERRED";
+}  // namespace
 
 struct Applier::Impl {
   Impl(pg::Connection c, ApplierOptions o)
       : connection(std::move(c)),
         options(std::move(o)),
+        begin(options.replica_role ? kBegin : std::string(kBegin) + kDeferConstraints),
         targets(connection),
         session{connection, targets, options.replica, {}},
         rows(session),
@@ -45,9 +49,11 @@ struct Applier::Impl {
   void mark();
   void undo();
   void keep();
+  pg::Result end(Lsn applied_lsn);
 
   pg::Connection connection;
   ApplierOptions options;
+  const std::string begin;
   ApplyCounters counters;
   Targets targets;
   RowSession session;
@@ -64,7 +70,7 @@ Applier::Applier(pg::Connection connection, ApplierOptions options)
 Applier::~Applier() = default;
 
 void Applier::begin() {
-  impl_->connection.exec(kBegin);
+  impl_->connection.exec(impl_->begin);
   impl_->open = true;
   impl_->changes_in_transaction = 0;
   impl_->windows = 0;
@@ -121,11 +127,25 @@ void Applier::Impl::undo() {
     return;
   }
   connection.exec("ROLLBACK");
-  connection.exec(kBegin);
+  connection.exec(begin);
 }
 
 void Applier::Impl::keep() {
   if (windows++ > 0) connection.exec("RELEASE SAVEPOINT pgbaton_window");
+}
+
+// A deferred constraint speaks here for the first time, and cannot say which change it means.
+pg::Result Applier::Impl::end(Lsn applied_lsn) try { return connection.exec("COMMIT"); } catch (const Error& error) {
+  if (!is_rejection(error.sqlstate())) throw;
+  targets.forget();
+  throw Error(ErrorKind::rejected, error.message())
+      .side(Side::target)
+      .sqlstate(error.sqlstate())
+      .table(error.table())
+      .lsn(applied_lsn)
+      .hint(
+          "A deferred constraint of the target refuses the source's transactions up to this position: correct the rows "
+          "on the target, or drop the constraint if the source does not have it, then run the same command again.");
 }
 
 void Applier::commit(Lsn applied_lsn, std::int64_t source_commit_time, std::int64_t source_transactions) {
@@ -140,7 +160,7 @@ void Applier::commit(Lsn applied_lsn, std::int64_t source_commit_time, std::int6
   }
   PGBATON_FAILPOINT("apply_before_commit");
   i.open = false;
-  const pg::Result result = i.connection.exec("COMMIT");
+  const pg::Result result = i.end(applied_lsn);
   // COMMIT of an aborted transaction succeeds, as ROLLBACK.
   if (std::string_view(PQcmdStatus(result.get())) != "COMMIT")
     throw Error(ErrorKind::failed, "the target rolled the transaction back at COMMIT")

@@ -39,7 +39,7 @@ walk as (
 }  // namespace
 
 // pg_relation_size() waits for whoever holds or wants ACCESS EXCLUSIVE; such a table is given the size that its last
-// VACUUM or ANALYZE noted.
+// VACUUM or ANALYZE noted; ANALYZE of a partitioned table notes -1 (14 and newer).
 std::string tables_query(int version_num) {
   return fmt::format(
       R"(
@@ -57,7 +57,7 @@ with recursive locked as materialized (
 ), top as (
   select up.oid, up.parent, up.top from up join pg_class c on c.oid = up.top and not c.relispartition
 ), sized as (
-  select c.oid, c.relpages, c.reltoastrelid,
+  select c.oid, greatest(c.relpages, 0)::bigint as pages, c.reltoastrelid,
          c.relkind <> 'r' or exists (select from locked l where l.oid in (c.oid, c.reltoastrelid)) as unmeasured
     from pg_class c where c.relkind in ('r', 'p')
 )
@@ -65,11 +65,11 @@ select c.oid::bigint as oid, n.nspname as schema, c.relname as name, c.relkind a
        c.relreplident as replica_identity, c.relnatts as attribute_count, coalesce(top.parent, 0)::bigint as parent_oid,
        coalesce(top.top, 0)::bigint as root_oid, c.reloftype <> 0 as typed,
        c.relkind = 'r' and exists (select from pg_inherits i where i.inhparent = c.oid) as has_children,
-       case when s.unmeasured then c.relpages::bigint * current_setting('block_size')::bigint
+       case when s.unmeasured then s.pages * current_setting('block_size')::bigint
             else coalesce(pg_relation_size(c.oid), 0)
                  + case when c.reltoastrelid = 0 then 0 else coalesce(pg_relation_size(c.reltoastrelid), 0) end
        end as bytes,
-       case when s.unmeasured then c.relpages::bigint
+       case when s.unmeasured then s.pages
             else coalesce(pg_relation_size(c.oid), 0) / current_setting('block_size')::bigint end as heap_blocks,
        {} as estimated_rows
   from pg_class c join pg_namespace n on n.oid = c.relnamespace join sized s on s.oid = c.oid

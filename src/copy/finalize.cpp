@@ -42,9 +42,13 @@ class Restorer {
         present_(TargetObjects::load(target)) {}
 
   RestReport run() {
-    for (const auto& entry : archive_.entries())
-      if (entry.section == Section::post_data) restore(entry);
-    refresh_views();
+    // Event triggers last: they are not meant for what happens here.
+    for (const bool event_triggers : {false, true}) {
+      for (const auto& entry : archive_.entries())
+        if (entry.section == Section::post_data && (entry.description == "EVENT TRIGGER") == event_triggers)
+          restore(entry);
+      if (!event_triggers) refresh_views();
+    }
     return std::move(report_);
   }
 
@@ -68,8 +72,17 @@ class Restorer {
     if ((is_remark(entry) && of_skipped) || present_.has(entry)) return;
     if (entry.description == "FK CONSTRAINT")
       add_foreign_key(entry);
+    else if (entry.description == "EVENT TRIGGER")
+      add_event_trigger(entry);
     else
       run_entry(target_, entry, stop_);
+  }
+
+  // Only a superuser may; check has said so.
+  void add_event_trigger(const TocEntry& entry) try { run_entry(target_, entry, stop_); } catch (const Error& error) {
+    if (error.sqlstate() != "42501") throw;
+    warn(fmt::format("event trigger {} was left out: {}", quote_identifier(entry.tag), error.message()));
+    skipped_.insert(entry.id);
   }
 
   void add_foreign_key(const TocEntry& entry) {

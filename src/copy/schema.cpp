@@ -47,6 +47,14 @@ class TemporaryFile {
   std::string path_;
 };
 
+void leave_out(const SchemaOptions& options, std::vector<std::string>& arguments) {
+  if (!options.owners) arguments.push_back("--no-owner");
+  if (!options.privileges) arguments.push_back("--no-privileges");
+  if (!options.comments) arguments.push_back("--no-comments");
+  if (!options.labels) arguments.push_back("--no-security-labels");
+  if (!options.tablespaces) arguments.push_back("--no-tablespaces");
+}
+
 std::vector<std::string> dump_arguments(const pg::Endpoint& source, const std::string& conninfo,
                                         const std::string& snapshot_id, const SchemaOptions& options,
                                         const std::string& file) {
@@ -60,8 +68,7 @@ std::vector<std::string> dump_arguments(const pg::Endpoint& source, const std::s
                                      "--exclude-schema=" + std::string(kStateSchema),
                                      "--file=" + file,
                                      "--dbname=" + conninfo};
-  if (!options.owners) arguments.push_back("--no-owner");
-  if (!options.privileges) arguments.push_back("--no-privileges");
+  leave_out(options, arguments);
   for (const auto& pattern : options.excluded_schemas) arguments.push_back("--exclude-schema=" + pattern);
   // In double quotes every character of a pattern stands for itself.
   for (const auto& table : options.excluded_tables) arguments.push_back("--exclude-table=" + table.quoted());
@@ -91,8 +98,7 @@ std::vector<TocEntry> read_section(const std::string& pg_restore, const SchemaOp
                                    Section section, const std::stop_token& stop) {
   std::vector<std::string> arguments{"--verbose", "--file=-",
                                      section == Section::pre_data ? "--section=pre-data" : "--section=post-data"};
-  if (!options.owners) arguments.push_back("--no-owner");
-  if (!options.privileges) arguments.push_back("--no-privileges");
+  leave_out(options, arguments);
   arguments.push_back(file);
   return split_script(run_tool({pg_restore, arguments, {}}, stop).output, section);
 }

@@ -56,18 +56,30 @@ select r.rolname from pg_shdepend d join pg_roles r on r.oid = d.refobjid
    and d.dbid = (select oid from pg_database where datname = current_database())
    and not exists (select from pg_depend e where e.classid = d.classid and e.objid = d.objid and e.deptype = 'e'))";
 
+// GRANTs on the database, and roles with settings in it.
+constexpr std::string_view kOfDatabase = R"(
+select pg_get_userbyid(x.grantee) from pg_database d cross join lateral aclexplode(d.datacl) x
+ where d.datname = current_database() and x.grantee not in (0, d.datdba))";
+constexpr std::string_view kWithSettings = R"(
+select r.rolname from pg_db_role_setting s join pg_roles r on r.oid = s.setrole
+ where s.setdatabase = (select oid from pg_database where datname = current_database()))";
+
 // Without owners the grantees still count, and without privileges the owners: both off makes roles irrelevant.
 void check_roles(const CheckOptions& options, CheckSide& source, CheckSide& target, Findings& findings) {
   const auto& schema = options.clone.schema_options;
-  if (!schema.owners && !schema.privileges) return;
+  if (!schema.owners && !schema.privileges && !schema.settings) return;
   const auto owners = texts(*source.connection, std::string(kOwners));
   auto used = owners;
   used.merge(texts(*source.connection, std::string(kGrantees)));
+  if (options.clone.filter.empty()) {
+    if (schema.privileges) used.merge(texts(*source.connection, std::string(kOfDatabase)));
+    if (schema.settings) used.merge(texts(*source.connection, std::string(kWithSettings)));
+  }
   for (const auto& role : missing(used, texts(*target.connection, "select rolname from pg_roles")))
-    findings.blocker(
-        "target.role_missing", quote_identifier(role),
-        "the role owns objects or has rights on the source and does not exist on the target",
-        fmt::format("CREATE ROLE {}; on the target, or use --no-owner --no-privileges.", quote_identifier(role)));
+    findings.blocker("target.role_missing", quote_identifier(role),
+                     "the role owns objects or has rights on the source and does not exist on the target",
+                     fmt::format("CREATE ROLE {}; on the target, or use --no-owner --no-privileges --no-settings.",
+                                 quote_identifier(role)));
   if (!schema.owners || target.server.superuser) return;
   pqxx::nontransaction tx(*target.connection);
   auto rows = tx.exec_params(
@@ -141,8 +153,12 @@ void check_extensions(CheckSide& source, CheckSide& target, Findings& findings) 
     names.push_back(row[0].as<std::string>());
     used[names.back()] = row[1].as<std::string>();
     if (row[2].as<bool>())
-      findings.note("source.extension_data", quote_identifier(names.back()),
-                    "rows that were added to its own tables are not copied");
+      findings.warning(
+          "source.extension_data", quote_identifier(names.back()),
+          "rows that were added to its own configuration tables are not copied",
+          "Copy them by hand where they matter: SELECT unnest(extconfig)::regclass FROM pg_extension WHERE "
+          "extname = " +
+              quote_literal(names.back()) + "; names the tables.");
   }
   const auto available = load_available(*target.connection, names);
   for (const auto& [name, version] : used) {
@@ -156,7 +172,9 @@ void check_extensions(CheckSide& source, CheckSide& target, Findings& findings) 
   }
 }
 
-void check_tablespaces(CheckSide& source, CheckSide& target, const TablePlan& plan, Findings& findings) {
+void check_tablespaces(const CheckOptions& options, CheckSide& source, CheckSide& target, const TablePlan& plan,
+                       Findings& findings) {
+  if (!options.clone.schema_options.tablespaces) return;
   pqxx::nontransaction tx(*source.connection);
   std::set<std::string> used;
   for (auto row :
@@ -170,8 +188,19 @@ void check_tablespaces(CheckSide& source, CheckSide& target, const TablePlan& pl
         "target.tablespace_missing", quote_identifier(name),
         "tables or indexes of the source lie in it, and the target has none of this name",
         fmt::format("CREATE TABLESPACE {} LOCATION '…'; on the target, or move them on the source: ALTER TABLE "
-                    "ALL IN TABLESPACE {} SET TABLESPACE pg_default;",
+                    "ALL IN TABLESPACE {} SET TABLESPACE pg_default; or use --no-tablespaces.",
                     quote_identifier(name), quote_identifier(name)));
+}
+
+void check_event_triggers(CheckSide& source, CheckSide& target, Findings& findings) {
+  if (target.server.superuser) return;
+  for (const auto& name : texts(*source.connection,
+                                "select quote_ident(evtname) from pg_event_trigger t where not exists "
+                                "(select from pg_depend d where d.classid = "
+                                "'pg_event_trigger'::regclass and d.objid = t.oid and d.deptype = "
+                                "'e')"))
+    findings.warning("target.event_trigger", name, "making an event trigger takes a superuser: it is left out",
+                     "Make it on the target by a superuser after `finish`.");
 }
 
 void check_schema_rights(CheckSide& target, const TablePlan& plan, Findings& findings) {
@@ -187,17 +216,37 @@ void check_schema_rights(CheckSide& target, const TablePlan& plan, Findings& fin
                                  quote_identifier(row[0].as<std::string>()), quote_identifier(target.server.user)));
 }
 
-// ALTER DATABASE … SET is part of no dump of a schema.
-void check_database_settings(CheckSide& source, Findings& findings) {
-  pqxx::nontransaction tx(*source.connection);
+// ALTER DATABASE … SET, also for one role, is part of no dump of a schema; the clone carries it by itself.
+void check_database_settings(const CheckOptions& options, CheckSide& source, CheckSide& target, Findings& findings) {
   std::vector<std::string> set;
-  for (auto row :
-       tx.exec("select c from pg_db_role_setting s, unnest(s.setconfig) c where s.setrole = 0 and s.setdatabase "
-               "= (select oid from pg_database where datname = current_database()) order by 1"))
-    set.push_back(row[0].as<std::string>());
-  if (!set.empty())
-    findings.note("source.database_settings", first_few(set),
-                  "set by ALTER DATABASE on the source; not copied: set it on the target, too, if it is wanted there");
+  {
+    pqxx::nontransaction tx(*source.connection);
+    for (auto row :
+         tx.exec("select coalesce(r.rolname || ': ', '') || c from pg_db_role_setting s cross join lateral "
+                 "unnest(s.setconfig) "
+                 "c left join pg_roles r on r.oid = s.setrole where s.setdatabase = (select oid from pg_database where "
+                 "datname = current_database()) order by 1"))
+      set.push_back(row[0].as<std::string>());
+  }
+  if (set.empty()) return;
+  if (!options.clone.schema_options.settings || !options.clone.filter.empty())
+    return findings.note("source.database_settings", first_few(set),
+                         "set for the database on the source; not copied: set it on the target, too, if it is wanted "
+                         "there");
+  pqxx::nontransaction tx(*target.connection);
+  const bool owns = tx.exec1(
+                          "select pg_has_role(datdba, 'USAGE') from pg_database where datname = "
+                          "current_database()")[0]
+                        .as<bool>();
+  if (owns)
+    return findings.note("source.database_settings", first_few(set), "set for the database on the source; copied, too");
+  const auto user = quote_identifier(target.server.user);
+  findings.warning("source.database_settings", first_few(set),
+                   fmt::format("set for the database on the source; {} does not own the target database and cannot set "
+                               "it there",
+                               user),
+                   fmt::format("ALTER DATABASE {} OWNER TO {}; on the target, or use --no-settings.",
+                               quote_identifier(target.server.database), user));
 }
 
 }  // namespace
@@ -206,9 +255,10 @@ void check_needs(const CheckOptions& options, CheckSide& source, CheckSide& targ
                  Findings& findings) {
   check_roles(options, source, target, findings);
   check_extensions(source, target, findings);
-  check_tablespaces(source, target, plan, findings);
+  check_tablespaces(options, source, target, plan, findings);
+  check_event_triggers(source, target, findings);
   check_schema_rights(target, plan, findings);
-  check_database_settings(source, findings);
+  check_database_settings(options, source, target, findings);
 }
 
 }  // namespace pgbaton::snapshot

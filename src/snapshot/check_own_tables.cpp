@@ -3,6 +3,7 @@
 #include <pgbaton/base/error.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -58,6 +59,62 @@ void check_columns(const Match& match, Findings& findings) {
   if (!missing.empty())
     findings.blocker("target.column_missing", name, fmt::format("the target's table lacks {}", first_few(missing)),
                      fmt::format("ALTER TABLE {} {}; on the target.", name, fmt::join(add, ", ")));
+}
+
+// "character varying(9)" → 9; -1 for no length.
+int length_of(const catalog::Column& column) {
+  const auto at = column.full_type.find('(');
+  return at == std::string::npos ? -1 : std::atoi(column.full_type.c_str() + at + 1);
+}
+
+// Whether every value of the source's column arrives unchanged; the stream asks the same (stream/resolve.cpp).
+bool type_fits(const catalog::Column& from, const catalog::Column& to) {
+  if (from.type != to.type) return false;
+  if (from.full_type == to.full_type || to.full_type == to.cast_type) return true;
+  const bool only_longer =
+      from.type.schema == "pg_catalog" && (from.type.name == "varchar" || from.type.name == "varbit");
+  return only_longer && length_of(from) >= 0 && length_of(from) < length_of(to);
+}
+
+void check_types(const Match& match, Findings& findings) {
+  std::vector<std::string> unfit, remedies;
+  for (const auto& column : match.job->table.columns) {
+    const auto* own = match.own->find_column(column.name);
+    if (column.name == kGuardColumn || column.generated != ' ' || own == nullptr) continue;
+    const auto name = quote_identifier(column.name);
+    if (own->generated != ' ') {
+      unfit.push_back(name + " is generated on the target only");
+      remedies.push_back(fmt::format("ALTER COLUMN {} DROP EXPRESSION", name));
+    } else if (!type_fits(column, *own)) {
+      unfit.push_back(
+          fmt::format("{} is {} on the source and {} on the target", name, column.full_type, own->full_type));
+      remedies.push_back(fmt::format("ALTER COLUMN {} TYPE {}", name, column.full_type));
+    }
+  }
+  if (!unfit.empty())
+    findings.blocker(
+        "target.column_type", match.own->name.quoted(), first_few(unfit),
+        fmt::format("ALTER TABLE {} {}; on the target.", match.own->name.quoted(), fmt::join(remedies, ", ")));
+}
+
+// Columns that only the target has are left to their defaults.
+void check_unfilled(const Match& match, Findings& findings) {
+  std::vector<std::string> unfilled, remedies;
+  for (const auto& own : match.own->columns) {
+    const bool fills_itself = !own.not_null || own.has_default || own.identity != ' ' || own.generated != ' ';
+    const auto* from = match.job->table.find_column(own.name);
+    if (fills_itself || (from != nullptr && from->generated == ' ')) continue;
+    unfilled.push_back(quote_identifier(own.name));
+    remedies.push_back(fmt::format("ALTER COLUMN {} DROP NOT NULL", unfilled.back()));
+  }
+  if (!unfilled.empty())
+    findings.blocker(
+        "target.column_unfilled", match.own->name.quoted(),
+        fmt::format("{} of the target's table is NOT NULL without a default, and the source sends nothing for "
+                    "it",
+                    first_few(unfilled)),
+        fmt::format("ALTER TABLE {} {}; on the target, or give it a default.", match.own->name.quoted(),
+                    fmt::join(remedies, ", ")));
 }
 
 void check_key(const Match& match, Findings& findings) {
@@ -151,6 +208,8 @@ void check_own_tables(const CheckOptions& options, CheckSide& target, const Tabl
         fmt::format("TRUNCATE {}; on the target, or leave them out with --exclude-table.", fmt::join(filled, ", ")));
   for (const auto& match : matches) {
     check_columns(match, findings);
+    check_types(match, findings);
+    check_unfilled(match, findings);
     check_key(match, findings);
   }
   check_triggers(*target.connection, matches, findings);

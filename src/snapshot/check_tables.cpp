@@ -133,6 +133,15 @@ void check_other_kinds(pg::Control& source, const CheckOptions& options, Finding
   if (auto count = temporary[0].as<std::int64_t>(); count > 0)
     findings.note("source.temporary_tables", "pg_temp",
                   fmt::format("{} temporary tables of living sessions: they are never copied", count));
+  std::vector<std::string> logical;
+  for (auto row :
+       tx.exec("select 'publication ' || quote_ident(pubname) from pg_publication where pubname not like "
+               "'pgbaton%' union all select 'subscription ' || quote_ident(s.subname) from pg_subscription s "
+               "join pg_database d on d.oid = s.subdbid and d.datname = current_database() order by 1"))
+    logical.push_back(row[0].as<std::string>());
+  if (!logical.empty())
+    findings.note("source.logical_replication", first_few(logical),
+                  "publications and subscriptions of the source are not made on the target");
   auto large_objects = tx.exec1("select count(*) from pg_largeobject_metadata")[0].as<std::int64_t>();
   if (large_objects > 0) {
     auto message = fmt::format("{} large objects: they are in no publication and are not copied", large_objects);

@@ -74,6 +74,22 @@ void check_replica(const CheckOptions& options, CheckSide& target, Findings& fin
                             what_clone_does(replica->phase)));
 }
 
+// Row security that is forced holds for the owner, too: changes would touch no row.
+void check_forced_row_security(CheckSide& source, CheckSide& target, const TablePlan& plan, Findings& findings) {
+  {
+    pqxx::nontransaction tx(*target.connection);
+    if (tx.exec1("select rolsuper or rolbypassrls from pg_roles where rolname = current_user")[0].as<bool>()) return;
+  }
+  pqxx::nontransaction tx(*source.connection);
+  for (auto row : tx.exec_params("select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = "
+                                 "c.relnamespace where c.relrowsecurity and c.relforcerowsecurity and c.oid = "
+                                 "any($1::oid[]) order by 1, 2",
+                                 oid_array(oids_of(plan))))
+    findings.blocker("target.row_security", QualifiedName{row[0].as<std::string>(), row[1].as<std::string>()}.quoted(),
+                     "row security is forced and would hide rows from the target's role",
+                     fmt::format("ALTER ROLE {} BYPASSRLS; on the target.", quote_identifier(target.server.user)));
+}
+
 }  // namespace
 
 void check_target(const CheckOptions& options, CheckSide& target, Findings& findings) {
@@ -117,6 +133,7 @@ void check_pair(const CheckOptions& options, CheckSide& source, CheckSide& targe
     if (options.clone.schema == SchemaMode::full) check_needs(options, source, target, plan, findings);
     const auto existing = catalog::load_tables(*target.connection, {}, Side::target);
     check_new_tables(options, plan, existing, findings);
+    check_forced_row_security(source, target, plan, findings);
     check_own_tables(options, target, plan, existing, findings);
   });
 }

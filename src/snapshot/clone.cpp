@@ -13,6 +13,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/copy/database.hpp>
 #include <pgbaton/copy/finalize.hpp>
 
 #include <fmt/format.h>
@@ -132,11 +133,20 @@ void copied_already(Build& build) {
   require_same_options(build.replica, build.options, build.source_server);
 }
 
+// Part of a database, chosen by name, leaves the target's own database as it is.
+void copy_database(const Build& build) {
+  if (!build.restores_schema() || !build.options.filter.empty()) return;
+  const auto& wanted = build.options.schema_options;
+  copy::copy_database_properties(build.options.source, build.options.target,
+                                 {wanted.settings, wanted.comments, wanted.privileges});
+}
+
 // Once per generation, when every table stands: foreign keys, triggers, views, sequences.
 void complete(Build& build) {
   auto start = Clock::now();
   build.progress.step = copy::Step::rest;
   if (build.archive) copy::restore_rest(build.options.target, *build.archive, build.replica.replica_role, build.stop);
+  copy_database(build);
   PGBATON_FAILPOINT("rest_restored");
   copy::copy_sequences(*build.source, *build.target, 0);
   build.summary.finish_time += since(start);

@@ -34,7 +34,8 @@ std::uint64_t index_bytes(pg::Control& source, const TablePlan& plan) {
     pqxx::nontransaction tx(source);
     return tx
         .exec_params1(
-            "select coalesce(sum(c.relpages::bigint), 0)::bigint * current_setting('block_size')::bigint from "
+            "select coalesce(sum(greatest(c.relpages, 0)::bigint), 0)::bigint * current_setting('block_size')::bigint "
+            "from "
             "pg_catalog.pg_index x join pg_catalog.pg_class c on c.oid = x.indexrelid where x.indrelid = "
             "any($1::oid[])",
             "{" + oids + "}")[0]

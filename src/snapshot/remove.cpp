@@ -5,6 +5,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/catalog/server.hpp>
 #include <pgbaton/copy/finalize.hpp>
 #include <pgbaton/snapshot/clone.hpp>
 #include <pgbaton/source/publication.hpp>
@@ -132,6 +133,20 @@ void report_unknown(pg::Control& source, const ReplicaNames& names, RemovalRepor
 
 }  // namespace
 
+namespace {
+
+// Event triggers of the application, restored by now, have no say in what is ours. Where the role may not do it they
+// cannot have been restored by us either: both take a superuser.
+void silence_event_triggers(pg::Control& target) {
+  if (!catalog::may_set_replica_role(target, Side::target)) return;
+  pg::control(Side::target, "setting session_replication_role", [&] {
+    pqxx::nontransaction tx(target);
+    tx.exec0("set session_replication_role = replica");
+  });
+}
+
+}  // namespace
+
 RemovalReport remove_replica(const pg::Endpoint& source_endpoint, const pg::Endpoint& target_endpoint,
                              const ReplicaNames& names) {
   RemovalReport report;
@@ -139,6 +154,7 @@ RemovalReport remove_replica(const pg::Endpoint& source_endpoint, const pg::Endp
   std::optional<state::Replica> replica;
   std::optional<state::Store> store;
   bool asked = target && attempt(report, "state on the target", [&] {
+                 silence_event_triggers(*target);
                  store.emplace(*target);
                  replica = store->load_replica(names.name);
                });
@@ -200,6 +216,7 @@ void empty_tables(pg::Control& target, const state::Replica& replica, const std:
 // tables it finds are its own.
 void reset_replica(const pg::Endpoint& source_endpoint, const pg::Endpoint& target_endpoint, const std::string& name) {
   auto target = pg::open_control(target_endpoint, "reset");
+  silence_event_triggers(*target);
   state::Store store(*target);
   auto replica = store.load_replica(name);
   if (!replica) return;

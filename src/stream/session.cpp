@@ -6,6 +6,7 @@
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/catalog/server.hpp>
+#include <pgbaton/copy/deferrable.hpp>
 #include <pgbaton/source/slot.hpp>
 #include <pgbaton/source/walsender.hpp>
 
@@ -267,6 +268,13 @@ void Session::serve_requests(state::Store& store, const std::stop_token& done) {
   cuts_->tidy(store);
 }
 
+// On a connection of its own: a scan of a large table must not take the lease's.
+void Session::require_constraints() const {
+  if (!context_.replica.replica_role) return;
+  copy::require_deferrable_constraints(*pg::open_control(context_.options.target, "constraints"),
+                                       context_.replica.name);
+}
+
 // Ready, the third and last condition: the stream has durably reached the position that was observed after the copy was
 // complete and valid. Sticky for the generation.
 void Session::mark_ready_if_due(state::Store& store) {
@@ -275,6 +283,7 @@ void Session::mark_ready_if_due(state::Store& store) {
   for (const auto& table : tables_) {
     if (Lsn{context_.positions.applied} < table.boundary) return;
   }
+  require_constraints();
   store.store_phase(context_.replica, state::Phase::ready);
   context_.replica.phase = state::Phase::ready;
   PGBATON_FAILPOINT("ready_recorded");

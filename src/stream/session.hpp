@@ -47,6 +47,7 @@ class Session {
   void housekeeping_round(state::Store& store);
   void serve_requests(state::Store& store, const std::stop_token& done);
   void mark_ready_if_due(state::Store& store);
+  void require_constraints() const;
 
   SessionContext context_;
   std::unique_ptr<pg::Control> source_, relations_connection_;

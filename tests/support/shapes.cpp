@@ -200,9 +200,14 @@ void ShapesTest::finish() {
   EXPECT_THAT(target_leftovers(target().conninfo()), ::testing::IsEmpty());
 }
 
+// Where the time goes, for whoever waits for it.
+void ShapesTest::tell_time(const std::string& when) const {
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun_;
+  std::cout << when << ": " << passed.count() << " s\n";
+}
+
 void ShapesTest::compare(const std::string& when) {
-  std::cout << when << ": " << std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count()
-            << " s\n";
+  tell_time(when);
   CompareOptions options;
   for (const auto& shape : shapes_)
     for (const auto& table : shape.differs) options.exclude.push_back(shape.name + "." + table);
@@ -223,6 +228,7 @@ void ShapesTest::compare_definitions() {
 }
 
 void ShapesTest::ask(const Shape& shape) {
+  if (shape.query.empty() && shape.refused.empty()) return;
   auto left = source().session(), right = target().session();
   enter(left, shape.name);
   enter(right, shape.name);
@@ -237,7 +243,9 @@ void ShapesTest::carry(const ShapesOptions& options) {
   ASSERT_NO_FATAL_FAILURE(follow());
   ASSERT_NO_FATAL_FAILURE(finish());
   compare("after finish");
+  tell_time("compared");
   compare_definitions();
+  tell_time("definitions compared");
   for (const auto& shape : shapes_) {
     ask(shape);
     run_lines(target(), shape, shape.target);

@@ -48,6 +48,7 @@ class ShapesTest : public PairTest {
   void clone(const ShapesOptions& options);
   void follow();
   void finish();
+  void tell_time(const std::string& when) const;
   void compare(const std::string& when);
   void compare_definitions();
   void ask(const Shape& shape);

@@ -17,9 +17,13 @@
 namespace pgbaton::copy {
 
 struct SchemaOptions {
-  std::string pg_dump;     // --pg-dump; "" for the newest on the machine that is not older than the source
-  bool owners = true;      // --no-owner
-  bool privileges = true;  // --no-privileges
+  std::string pg_dump;      // --pg-dump; "" for the newest on the machine that is not older than the source
+  bool owners = true;       // --no-owner
+  bool privileges = true;   // --no-privileges
+  bool comments = true;     // --no-comments
+  bool labels = true;       // --no-security-labels
+  bool tablespaces = true;  // --no-tablespaces
+  bool settings = true;     // --no-settings: of the database, see database.hpp
   // By the filter: neither they nor the views, foreign keys and so on that hang on them. Leaves are named beside roots.
   std::vector<QualifiedName> excluded_tables;
   std::vector<std::string> excluded_schemas;  // patterns as --exclude-schema takes them (pg_dump's rules are the same)

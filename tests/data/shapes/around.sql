@@ -38,3 +38,21 @@ insert into t values (1, 'a', 's'); insert into in_space values (1, 'x'); insert
 update t set v = 'b'
 --- stream
 insert into in_space values (2, 'y'); update pspace set id = 2
+
+=== database_properties superuser
+--- source
+comment on database postgres is 'the ''shop'''; grant connect on database postgres to shape_reader with grant option; revoke temporary on database postgres from public;
+alter database postgres set work_mem = '7MB'; alter database postgres set search_path = "Sp a", public, "a""b,c"; alter role shape_owner in database postgres set datestyle = 'German';
+alter database postgres set "my.own" = 'it''s'; alter role all in database postgres set temp_tablespaces = ''; alter database postgres set default_transaction_read_only = off
+
+=== event_triggers superuser
+They are not asked about what the tool does on the target.
+--- source
+create table t (id int primary key); create materialized view m as select count(*) from t;
+create function nobody() returns event_trigger language plpgsql as $$ begin if current_setting('application_name') like 'pgbaton%' then raise 'no DDL here'; end if; end $$;
+create event trigger guardian on ddl_command_start when tag in ('ALTER TABLE', 'DROP SCHEMA', 'DROP TABLE', 'REFRESH MATERIALIZED VIEW') execute function nobody();
+create event trigger off on sql_drop execute function nobody(); alter event trigger off disable
+--- stream
+insert into t values (1)
+--- target
+alter table t add n int

@@ -21,7 +21,7 @@ alter table mixed_1 replica identity full; create table mixed_2 partition of mix
 insert into l select i, 1 + i % 3, 'v' from generate_series(1, 90) i;
 insert into r select date '2020-06-01' + i * 30, i % 7, 'v' || i from generate_series(1, 30) i;
 insert into h select i, 'v' from generate_series(1, 50) i; insert into expr select i, 'e' from generate_series(1, 30) i;
-insert into mixed select 1 + i % 2, 'm' from generate_series(1, 10) i
+insert into mixed select 1 + i % 2, 'm' from generate_series(1, 10) i; analyze l, r, h, expr, mixed
 --- live
 update l set k = k % 3 + 1 where id < 20
 update l_2 set v = 'direct' where id < 40
