@@ -32,7 +32,7 @@ begin; truncate part; insert into part select i, 'n' from generate_series(1, 10)
 --- stream
 begin; delete from t where id = 1; truncate t; insert into t values (1, 'last'); commit
 
-=== s35_referenced_from_outside
+=== s35_referenced_from_outside superuser
 The target's own table references a truncated one.
 --- source
 create table a (id int primary key, v text); insert into a values (1, 'x'), (2, 'y')
