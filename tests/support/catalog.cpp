@@ -134,7 +134,7 @@ bool is_left_out(const std::string& object, const std::string& text, const Catal
 
 std::set<std::string> load(const std::string& conninfo, const CatalogOptions& options) {
   Session session(conninfo);
-  session.exec("set search_path = ''; set quote_all_identifiers = off");
+  session.exec("set search_path = ''; set quote_all_identifiers = off; set jit = off");
   std::set<std::string> lines;
   const auto add = [&](const char* query) {
     for (const auto& row : session.query(kOwnSchemas + query)) {

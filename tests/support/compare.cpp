@@ -19,7 +19,7 @@ struct Table {
 constexpr const char* kPinned = R"(
 set datestyle = 'ISO, YMD'; set intervalstyle = postgres; set timezone = 'UTC'; set bytea_output = hex;
 set extra_float_digits = 3; set search_path = ''; set client_encoding = 'UTF8'; set statement_timeout = 0;
-set lock_timeout = 0; set row_security = off; set lc_monetary = 'C'; set work_mem = '256MB'; set xmloption = content)";
+set lock_timeout = 0; set row_security = off; set lc_monetary = 'C'; set work_mem = '256MB'; set xmloption = content; set jit = off)";
 
 constexpr const char* kTables = R"(
 select n.nspname, c.relname, c.relkind,

@@ -172,10 +172,10 @@ void ShapesTest::clone(const ShapesOptions& options) {
   Arguments all{"--until", "caught-up", "--jobs", "1", "--max-rate", "1MB"};
   all.insert(all.end(), options.clone.begin(), options.clone.end());
   Tool clone(tool("clone", all));
-  ASSERT_TRUE(wait_copying("brake", 1, Milliseconds(120'000))) << clone.err();
+  ASSERT_TRUE(wait_copying("brake", 1, Milliseconds(300'000))) << clone.err();
   for (const auto& shape : shapes_) run_lines(source(), shape, shape.live);
   EXPECT_TRUE(wait_copying("brake", 1, Milliseconds(100))) << "the LIVE changes took longer than the copy of the brake";
-  const auto result = clone.wait();
+  const auto result = clone.wait(Milliseconds(300'000));
   ASSERT_EQ(result.code, 0) << result;
   compare("after the clone");
 }
