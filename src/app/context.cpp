@@ -84,6 +84,7 @@ stream::StreamOptions Context::stream_options(bool bounded) const {
   result.target = target();
   result.memory_bytes = options.memory;
   result.give_up_after = options.give_up_after;
+  result.retention = retention_options(options);
   if (bounded && !result.give_up_after) result.give_up_after = kGiveUpAfter;
   return result;
 }

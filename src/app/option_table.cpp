@@ -66,7 +66,9 @@ const std::array kOptions = {
                "tables without a usable identity: publish only their INSERTs and TRUNCATEs (default), set REPLICA "
                "IDENTITY FULL on the source, or leave them out"},
     OptionSpec{"guard", "KIND", &Options::guard, kCheck | kClone, true, "column|none|ledger",
-               "how a row remembers its newest change: column (default) or none; ledger is not in this version yet"},
+               "how a row remembers its newest change: column (default; a ledger where none can be added), ledger (a "
+               "side table, "
+               "the tables stay as they are) or none"},
     OptionSpec{"publication", "NAME", &Options::publication, kCheck | kClone, true, "",
                "use this publication, made by an administrator; it is verified and never dropped"},
     OptionSpec{"pg-dump", "PATH", &Options::pg_dump, kCheck | kClone | kFinish, true, "",
@@ -95,6 +97,13 @@ const std::array kOptions = {
                "default no limit"},
     OptionSpec{"memory", "SIZE", &Options::memory, kStreams, true, "",
                "ceiling for queued changes while streaming; default 256MB", 1 << 20},
+    OptionSpec{
+        "tombstones", "WHEN", &Options::tombstones, kStreams, true, "auto|always",
+        "whether deletes leave a tombstone on the target: where an older change can still arrive (auto, default), "
+        "or always"},
+    OptionSpec{"tombstone-retention", "SIZE|DURATION", &Options::tombstone_retention, kStreams, true, "",
+               "keep tombstones and ledger entries for so much WAL or time beyond what is needed; default only what is "
+               "needed"},
     OptionSpec{"slot-wait", "DURATION", &Options::slot_wait, kClone, true, "",
                "how long creating the slot may wait for open transactions; default 60s"},
     OptionSpec{"slot-failover", "", &Options::slot_failover, kCheck | kClone, true, "",

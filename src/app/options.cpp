@@ -89,8 +89,6 @@ void refuse_unfinished(const Options& options) {
     throw usage(fmt::format("--appliers {}: not in this version yet, which applies changes on one connection",
                             options.appliers),
                 "Leave --appliers out.");
-  if (options.guard == "ledger")
-    throw usage("--guard ledger: not in this version yet", "Use --guard column, or --guard none.");
 }
 
 void refuse_misplaced(const OptionSpec& spec, const Command& command) {
@@ -126,6 +124,19 @@ void add_origin(Error& error, const Options& options) {
   add_origin(error, options, message.substr(0, std::min(message.find_first_of(": "), message.size())));
 }
 
+// A number with a unit of bytes is a size, everything else a duration.
+stream::RetentionOptions retention_options(const Options& options) {
+  stream::RetentionOptions result;
+  result.always = options.tombstones == "always";
+  const auto& text = options.tombstone_retention;
+  if (text.empty() || text == "auto") return result;
+  if (text.ends_with('B') || text.ends_with('b'))
+    result.bytes = parse_size(text, "--tombstone-retention");
+  else
+    result.time = parse_duration(text, "--tombstone-retention");
+  return result;
+}
+
 void validate(const Options& options) {
   try {
     ReplicaNames names(options.name);  // throws for a bad name
@@ -134,6 +145,7 @@ void validate(const Options& options) {
     throw;
   }
   log::parse_level(options.log_level);
+  retention_options(options);
   refuse_unfinished(options);
   if (options.command == "clone") {
     if (options.follow && !options.until.empty())

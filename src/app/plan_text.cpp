@@ -48,6 +48,8 @@ std::string plan_text(const snapshot::DryRun& plan, std::string_view phase) {
     text += fmt::format("{:>4} {:<44} {:>10} {:>14} {:>5}  {:<7} {}\n", table.copied ? std::to_string(++number) : "-",
                         table.name.quoted(), format_size(table.bytes), rows, table.parts, state::to_string(table.guard),
                         table.publication.empty() ? "-" : table.publication);
+    if (!table.guard_reason.empty())
+      text += fmt::format("       guard {}: {}\n", state::to_string(table.guard), table.guard_reason);
     if (!table.note.empty()) text += fmt::format("       {}\n", table.note);
   }
   for (const auto& name : plan.left_out) text += fmt::format("   - {:<44} left out by the filter\n", name.quoted());

@@ -75,6 +75,27 @@ Json tables_document(const StatusReport& report) {
   return tables;
 }
 
+Json guards_document(const StatusReport& report) {
+  Json ledgers = Json::array(), holds = Json::array();
+  for (const auto& ledger : report.guards.ledgers)
+    ledgers.push_back({{"schema", ledger.table.schema},
+                       {"name", ledger.table.name},
+                       {"entries", ledger.entries},
+                       {"bytes", ledger.bytes}});
+  for (const auto& hold : report.holds)
+    holds.push_back({{"schema", hold.table.schema},
+                     {"name", hold.table.name},
+                     {"from", lsn_or_null(hold.from_lsn)},
+                     {"until", lsn_or_null(hold.until_lsn)},
+                     {"reason", hold.reason},
+                     {"age_seconds", hold.age_seconds}});
+  return {{"oldest_deliverable", lsn_or_null(report.oldest_deliverable_lsn())},
+          {"expired", lsn_or_null(report.guards.expired_lsn)},
+          {"tombstones", {{"rows", report.guards.tombstones}, {"bytes", report.guards.tombstone_bytes}}},
+          {"ledgers", ledgers},
+          {"holds", holds}};
+}
+
 }  // namespace
 
 std::string status_json(const StatusReport& report) {
@@ -101,6 +122,7 @@ std::string status_json(const StatusReport& report) {
         {"bytes_done", report.bytes_done()},
         {"bytes_total", report.bytes_total()}}},
       {"applied", {{"transactions", progress.transactions}, {"changes", progress.changes}}},
+      {"guards", replica ? guards_document(report) : Json(nullptr)},
       {"tables", tables_document(report)},
       {"last_error", replica ? parsed_or_null(replica->last_error) : Json(nullptr)},
       {"source_problem", text_or_null(report.source_problem)},
@@ -129,6 +151,7 @@ std::string plan_json(const snapshot::DryRun& plan, std::string_view phase) {
                       {"parts", table.parts},
                       {"copied", table.copied},
                       {"guard", state::to_string(table.guard)},
+                      {"guard_reason", text_or_null(table.guard_reason)},
                       {"publication", text_or_null(table.publication)},
                       {"note", text_or_null(table.note)}});
   Json left_out = Json::array();

@@ -70,6 +70,25 @@ std::string table_lines(const StatusReport& report) {
   return text;
 }
 
+// Nothing for a replica with guard columns only, which is the usual one.
+std::string guard_lines(const StatusReport& report) {
+  const auto& guards = report.guards;
+  std::int64_t entries = 0, bytes = 0;
+  for (const auto& ledger : guards.ledgers) {
+    entries += ledger.entries;
+    bytes += ledger.bytes;
+  }
+  std::string text;
+  if (!guards.ledgers.empty() || guards.tombstones > 0)
+    text += line("guards", fmt::format("{} ledgers, about {} entries, {}; about {} tombstones, {}; expired below {}",
+                                       guards.ledgers.size(), entries, size_text(bytes), guards.tombstones,
+                                       size_text(guards.tombstone_bytes), lsn_text(guards.expired_lsn)));
+  for (const auto& hold : report.holds)
+    text += line("", fmt::format("tombstones of {} are kept from {} on: {}, for {:.0f} s", hold.table.quoted(),
+                                 lsn_text(hold.from_lsn), hold.reason, hold.age_seconds));
+  return text;
+}
+
 std::string last_error_lines(const StatusReport& report) {
   auto error = parse_last_error(report.replica->last_error);
   if (!error) return "";
@@ -107,7 +126,7 @@ std::string status_text(const StatusReport& report) {
                                      size_text(report.bytes_done()), size_text(report.bytes_total())));
   text += line("applied",
                fmt::format("{} transactions, {} changes since the copy", progress.transactions, progress.changes));
-  text += last_error_lines(report);
+  text += guard_lines(report) + last_error_lines(report);
   for (const auto& warning : report.warnings) text += line("WARNING", warning);
   return text + table_lines(report);
 }

@@ -11,6 +11,7 @@
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/source/history.hpp>
 #include <pgbaton/state/lease.hpp>
+#include <pgbaton/state/retention.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -67,6 +68,8 @@ void load_state(state::Store& store, StatusReport& report) {
   report.tables = store.load_tables(*report.replica);
   report.writer_holds = state::Lease::held(store.connection(), report.name);
   report.progress = store.load_progress(*report.replica);
+  report.guards = store.load_guard_sizes(report.name);
+  report.holds = store.load_holds(report.name);
   // Reported once a second, while the applied position is always up to date: what was applied was received.
   auto& progress = report.progress;
   if (progress.received_lsn) progress.received_lsn = std::max(progress.received_lsn, progress.applied_lsn);
@@ -116,6 +119,12 @@ std::vector<std::string> warnings(const StatusReport& report) {
 
 bool is_copied(const state::TableState& table) {
   return table.phase >= state::TablePhase::copied && table.phase != state::TablePhase::skipped;
+}
+
+Lsn StatusReport::oldest_deliverable_lsn() const {
+  Lsn lsn = progress.applied_lsn;
+  if (slot && slot->confirmed_flush_lsn) lsn = std::min(lsn, slot->confirmed_flush_lsn);
+  return state::oldest_held(holds, lsn);
 }
 
 std::int64_t StatusReport::lag_bytes() const {

@@ -19,6 +19,8 @@ struct StatusReport {
   bool writer_holds = false;              // somebody holds the lease now
   std::vector<state::TableState> tables;
   state::Progress progress;
+  state::GuardSizes guards;
+  std::vector<state::Hold> holds;
   std::optional<source::SlotInfo> slot;
   Lsn source_flush_lsn;                      // 0/0 when the source was not asked or did not answer
   std::string source_problem;                // why not
@@ -26,8 +28,9 @@ struct StatusReport {
   std::vector<catalog::WriteCounts> missed;  // on tables that are replicated for INSERT and TRUNCATE only
   std::vector<std::string> warnings;
 
-  std::int64_t lag_bytes() const;  // -1 unknown
-  double lag_seconds() const;      // -1 unknown
+  Lsn oldest_deliverable_lsn() const;  // tombstones from here on are needed
+  std::int64_t lag_bytes() const;      // -1 unknown
+  double lag_seconds() const;          // -1 unknown
   std::int64_t tables_copied() const, tables_total() const, bytes_done() const, bytes_total() const;
 };
 

@@ -3,6 +3,7 @@
 #include "reject.hpp"
 #include "row_sql.hpp"
 #include "row_writer.hpp"
+#include "tombstone.hpp"
 
 #include <fmt/format.h>
 
@@ -20,48 +21,14 @@ RowTarget target_of(RowSession& session, const Change& change) {
   return {*change.table, session.targets.scope(*change.table), change.commit_lsn};
 }
 
-// The key as a JSON array of its values: readable, and the same for every writer.
-std::string tombstone_key(const TargetTable& table, wire::Tuple row) {
-  std::string text = "[";
-  for (std::size_t i : table.key) {
-    if (text.size() > 1) text += ',';
-    text += '"';
-    for (char c : row[i].data) {
-      if (c == '"' || c == '\\') text += '\\';
-      if (static_cast<unsigned char>(c) < 0x20)
-        text += fmt::format("\\u{:04x}", static_cast<int>(c));
-      else
-        text += c;
-    }
-    text += '"';
-  }
-  return text + "]";
-}
-
 bool has_unchanged(wire::Tuple row) {
   return std::any_of(row.begin(), row.end(), [](const auto& v) { return v.kind == wire::ValueKind::unchanged; });
-}
-
-Statement bury(const RowSession& session, const Change& change) {
-  const TargetTable& table = *change.table;
-  Statement statement;
-  const std::string replica = statement.bind_view(session.replica, "text");
-  const std::string schema = statement.bind_view(table.name.schema, "text");
-  const std::string name = statement.bind_view(table.name.name, "text");
-  const std::string key = statement.bind_own(tombstone_key(table, change.old_row), "text");
-  const std::string lsn = statement.bind_lsn(change.commit_lsn);
-  statement.sql = fmt::format(
-      "INSERT INTO pgbaton.tombstone AS s (replica, schema_name, table_name, key, commit_lsn) VALUES ({}, {}, {}, {}, "
-      "{}) "
-      "ON CONFLICT (replica, schema_name, table_name, key) DO UPDATE SET commit_lsn = EXCLUDED.commit_lsn "
-      "WHERE s.commit_lsn < EXCLUDED.commit_lsn",
-      replica, schema, name, key, lsn);
-  return statement;
 }
 
 }  // namespace
 
 void AnyOrderWriter::write(const Change& change) {
+  require_remembered(session_, change);
   switch (change.operation) {
     case Operation::insert:
       return upsert(change, change.new_row);
@@ -75,26 +42,8 @@ void AnyOrderWriter::write(const Change& change) {
   }
 }
 
-// A tombstone of the key or the floor of the table is above the change (or at it, when asked).
-bool AnyOrderWriter::buried(const Change& change, wire::Tuple key_row, bool also_at_same_lsn) {
-  const TargetTable& table = *change.table;
-  const std::string_view above = also_at_same_lsn ? ">=" : ">";
-  Statement look;
-  const std::string replica = look.bind_view(session_.replica, "text");
-  const std::string schema = look.bind_view(table.name.schema, "text");
-  const std::string name = look.bind_view(table.name.name, "text");
-  const std::string key = look.bind_own(tombstone_key(table, key_row), "text");
-  const std::string lsn = look.bind_lsn(change.commit_lsn);
-  look.sql = fmt::format(
-      "SELECT EXISTS (SELECT FROM pgbaton.tombstone WHERE replica = {0} AND schema_name = {1} AND table_name = {2} AND "
-      "key = {3} AND commit_lsn {5} {4}) OR EXISTS (SELECT FROM pgbaton.table_state WHERE replica = {0} AND "
-      "schema_name = {1} AND table_name = {2} AND floor_lsn {5} {4})",
-      replica, schema, name, key, lsn, above);
-  return session_.run(change, look).value(0, 0) == "t";
-}
-
 void AnyOrderWriter::upsert(const Change& change, wire::Tuple row) {
-  if (buried(change, row, false)) {
+  if (is_buried(session_, change, row, false)) {
     ++session_.counts.stale;
     return;
   }
@@ -111,19 +60,20 @@ void AnyOrderWriter::upsert(const Change& change, wire::Tuple row) {
 }
 
 void AnyOrderWriter::update_partly(const Change& change) {
-  if (buried(change, change.new_row, false)) {
+  if (is_buried(session_, change, change.new_row, false)) {
     ++session_.counts.stale;
     return;
   }
   if (session_.write(change, update_row(target_of(session_, change), change.new_row, change.new_row, false)) > 0)
     return;
-  if (find_row(session_, change, change.new_row) == Found::missing && !buried(change, change.new_row, true))
+  if (find_row(session_, change, change.new_row) == Found::missing &&
+      !is_buried(session_, change, change.new_row, true))
     throw rejected(change, "a partial update arrived and its row is not on the target", kCopyAgain);
   ++session_.counts.stale;
 }
 
 void AnyOrderWriter::remove(const Change& change) {
-  session_.run(change, bury(session_, change));
+  bury(session_, change, change.old_row);
   if (session_.write(change, delete_row(target_of(session_, change), change.old_row)) > 0) return;
   if (find_row(session_, change, change.old_row) != Found::missing) ++session_.counts.stale;
 }
@@ -152,9 +102,9 @@ void AnyOrderWriter::move(const Change& change) {
   if (has_unchanged(row) && !complete(change, row, kept)) {
     // Either this move was applied before, or the row's values never came.
     const Found found = find_row(session_, change, change.new_row);
-    if (found != Found::newer && found != Found::same && !buried(change, change.new_row, true))
+    if (found != Found::newer && found != Found::same && !is_buried(session_, change, change.new_row, true))
       throw rejected(change, "a partial update with a new key arrived and its row is not on the target", kCopyAgain);
-    session_.run(change, bury(session_, change));
+    bury(session_, change, change.old_row);
     ++session_.counts.stale;
     return;
   }

@@ -26,7 +26,6 @@ class AnyOrderWriter {
   void remove(const Change& change);
   void move(const Change& change);
   bool complete(const Change& change, std::span<wire::Value> row, std::span<std::string> kept);
-  bool buried(const Change& change, wire::Tuple key_row, bool also_at_same_lsn);
 
   RowSession& session_;
 };

@@ -37,8 +37,9 @@ struct Applier::Impl {
       : connection(std::move(c)),
         options(std::move(o)),
         begin(options.replica_role ? kBegin : std::string(kBegin) + kDeferConstraints),
+        tombstones(options.tombstones ? options.tombstones : std::make_shared<TombstoneRule>()),
         targets(connection),
-        session{connection, targets, options.replica, {}},
+        session{connection, targets, options.replica, *tombstones, {}, {}},
         rows(session),
         batches(session, rows) {
     set_up_session(connection, options);
@@ -54,6 +55,7 @@ struct Applier::Impl {
   pg::Connection connection;
   ApplierOptions options;
   const std::string begin;
+  std::shared_ptr<const TombstoneRule> tombstones;
   ApplyCounters counters;
   Targets targets;
   RowSession session;
@@ -82,6 +84,7 @@ void Applier::apply(std::span<const Change> window) {
   if (window.empty()) return;
   i.mark();
   i.session.counts = {};
+  i.session.expired_lsn.reset();
   if (i.options.strategy == Strategy::change_by_change || !i.write_batch(window)) i.rows.write_all(window);
   i.keep();
   const auto changes = static_cast<std::int64_t>(window.size());

@@ -36,7 +36,7 @@ bool same_shape(const TargetTable& a, const TargetTable& b) {
   auto same_column = [](const TargetColumn& x, const TargetColumn& y) {
     return x.name == y.name && x.cast_type == y.cast_type && x.identity_always == y.identity_always;
   };
-  return a.key == b.key && a.guard == b.guard && a.delivery == b.delivery &&
+  return a.key == b.key && a.guard == b.guard && a.ledger == b.ledger && a.delivery == b.delivery &&
          a.old_rows_are_full == b.old_rows_are_full &&
          std::equal(a.columns.begin(), a.columns.end(), b.columns.begin(), b.columns.end(), same_column);
 }
@@ -77,11 +77,13 @@ TableBatch outcome(TableState& state) {
   const bool replace_anew = has_plain_identity_always(*state.table);
   std::vector<std::size_t> mask;
   for (const KeyState& key : state.keys) {
-    const BatchRow row{key.row, key.commit_lsn};
+    BatchRow row{key.row, key.commit_lsn, false};
     // A column GENERATED ALWAYS AS IDENTITY cannot stand in SET: a replaced row with one goes and comes again.
     const bool anew = key.existed && key.present && key.replaced && replace_anew;
-    if (key.existed && (!key.present || anew)) batch.deletes.push_back(row);
+    if (!key.existed && !key.present) batch.vanished.push_back(row);
     if (key.present && (!key.existed || anew)) batch.inserts.push_back(row);
+    row.comes_again = anew;
+    if (key.existed && (!key.present || anew)) batch.deletes.push_back(row);
     if (key.existed && key.present && !anew) rows_of_mask(*state.table, batch.updates, row.values, mask).push_back(row);
   }
   return batch;
@@ -181,7 +183,7 @@ void Coalescer::keep_order(TableState& state, const Change& change) {
     return;
   }
   if (state.ordered.empty() || state.ordered.back().change != nullptr) state.ordered.emplace_back();
-  state.ordered.back().inserts.push_back({change.new_row, change.commit_lsn});
+  state.ordered.back().inserts.push_back({change.new_row, change.commit_lsn, false});
 }
 
 // One column: its bytes. Several: each with its length in front, so that ('a','bc') and ('ab','c') differ.

@@ -33,8 +33,9 @@
 namespace pgbaton::apply {
 
 struct BatchRow {
-  wire::Tuple values;  // as wide as the table's columns
-  Lsn commit_lsn;      // of the last change that took part: the guard to store
+  wire::Tuple values;        // as wide as the table's columns
+  Lsn commit_lsn;            // of the last change that took part: the guard to store
+  bool comes_again = false;  // a delete whose key is among the inserts as well
 };
 
 struct MaskedRows {
@@ -55,6 +56,7 @@ struct TableBatch {
   std::vector<BatchRow> deletes;  // key columns hold values
   std::vector<MaskedRows> updates;
   std::vector<BatchRow> inserts;
+  std::vector<BatchRow> vanished;  // came and went in this step: nothing is written but a tombstone, where one is due
   std::vector<OrderedRun> ordered;
 };
 

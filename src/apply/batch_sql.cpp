@@ -60,14 +60,14 @@ BatchStatement delete_statement(const TargetTable& table, std::string_view scope
   const TargetColumn& first = table.columns[table.key.front()];
   if (table.key.size() == 1 && has_typed_array(first)) {
     return {fmt::format("DELETE FROM {} AS t WHERE t.{} = ANY ($1::{}[]){}", scope, first.quoted, first.cast_type,
-                        guard::not_newer(table.guard, "t", "$2::pg_lsn")),
+                        guarded ? guard::not_newer(table, "t", "$2::pg_lsn") : ""),
             {table.key.front()},
             guard};
   }
   Unnest rows(table);
   const std::string match = match_key(table, rows);
   return {fmt::format("DELETE FROM {} AS t USING {} WHERE {}{}", scope, rows.from_item(), match,
-                      guard::not_newer(table.guard, "t", rows.next_parameter() + "::pg_lsn")),
+                      guarded ? guard::not_newer(table, "t", rows.next_parameter() + "::pg_lsn") : ""),
           rows.take_columns(), guard};
 }
 
@@ -88,7 +88,7 @@ BatchStatement update_statement(const TargetTable& table, std::string_view scope
   if (guarded) {
     const std::string lsn = rows.add_guard();
     assignments.push_back(guard::assignment(table.guard, lsn));
-    match += guard::not_newer(table.guard, "t", lsn);
+    match += guard::not_newer(table, "t", lsn);
   }
   if (assignments.empty()) return {};
   return {fmt::format("UPDATE {} AS t SET {} FROM {} WHERE {}", scope, fmt::join(assignments, ", "), rows.from_item(),
@@ -116,6 +116,16 @@ BatchStatement insert_statement(const TargetTable& table) {
   return {fmt::format("INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE SELECT {} FROM {}", table.quoted,
                       insert_columns(table), fmt::join(values, ", "), rows.from_item()),
           rows.take_columns(), guarded ? GuardParameter::array : GuardParameter::none};
+}
+
+BatchStatement enter_statement(const TargetTable& table, bool deleted) {
+  Unnest rows(table);
+  std::vector<std::string> key;
+  for (std::size_t i : table.key) key.push_back(rows.add(i));
+  const std::string lsn = rows.add_guard();
+  // WHERE true: without it ON CONFLICT could be read as a join condition.
+  const std::string from = fmt::format(" FROM {} WHERE true", rows.from_item());
+  return {guard::enter(table, key, lsn, deleted, from), rows.take_columns(), GuardParameter::array};
 }
 
 std::string copy_statement(const TargetTable& table) {

@@ -1,5 +1,6 @@
 // SQL text of the set-based statements. Parameter n is the array of values of columns[n-1]; the guard, where the table
-// stores one, is the last parameter: an array for updates and inserts, one LSN for deletes.
+// stores one, is the last parameter: an array for updates and inserts, one LSN for deletes. With a ledger none of these
+// compares anything: enter_statement() goes first, and its count says whether some key has a newer entry.
 //
 // Why one LSN is enough for deletes: in an in-order stream every row of the table carries a guard that is at most the
 // first commit LSN of the step. A row that does not is counted as missing, and the change-by-change strategy looks.
@@ -26,6 +27,8 @@ BatchStatement delete_statement(const TargetTable& table, std::string_view scope
 // done.
 BatchStatement update_statement(const TargetTable& table, std::string_view scope, const std::vector<std::size_t>& mask);
 BatchStatement insert_statement(const TargetTable& table);
+// Enters the keys of rows into the table's ledger.
+BatchStatement enter_statement(const TargetTable& table, bool deleted);
 // COPY … FROM STDIN in text format; the guard is the last field.
 std::string copy_statement(const TargetTable& table);
 

@@ -3,11 +3,13 @@
 #include "batch_sql.hpp"
 #include "guard.hpp"
 #include "text_format.hpp"
+#include "tombstone.hpp"
 
 #include <pgbaton/pg/copy.hpp>
 #include <pgbaton/pg/pipeline.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -31,8 +33,10 @@ class SetSender {
  public:
   SetSender(pg::Pipeline& pipeline, WriteCounts& counts) : pipeline_(pipeline), counts_(counts) {}
 
-  void send(const BatchStatement& statement, const TableBatch& batch, std::vector<BatchRow> rows) {
+  // `counted`: what it touches are rows of the table, not entries about them.
+  void send(const BatchStatement& statement, const TableBatch& batch, std::vector<BatchRow> rows, bool counted = true) {
     if (rows.empty() || statement.sql.empty()) return;
+    counted_ = counted;
     sort_by_key(*batch.table, rows);
     arrays_.resize(statement.columns.size() + (statement.guard == GuardParameter::array ? 1 : 0));
     clear();
@@ -41,6 +45,24 @@ class SetSender {
       if (rows_ == kStatementRows || bytes() >= kStatementBytes) flush(statement, batch);
     }
     if (rows_ > 0) flush(statement, batch);
+  }
+  // Tombstones of rows that are gone. How many are new says nothing.
+  void bury(std::string_view replica, const TargetTable& table, const std::vector<BatchRow>& rows) {
+    ArrayLiteral keys, lsns;
+    const auto flush = [&] {
+      const std::vector<pg::Parameter> parameters{replica, table.name.schema, table.name.name, keys.finish(),
+                                                  lsns.finish()};
+      pipeline_.send(bury_many_statement(), parameters, [](const pg::Result&) {});
+      keys.clear();
+      lsns.clear();
+    };
+    std::size_t count = 0;
+    for (const BatchRow& row : rows) {
+      keys.add(tombstone_key(table, row.values), false);
+      lsns.add(to_string(row.commit_lsn), true);
+      if (++count % kStatementRows == 0 || keys.bytes() >= kStatementBytes) flush();
+    }
+    if (keys.bytes() > 1) flush();
   }
   bool all_exact() const { return exact_; }
 
@@ -57,11 +79,12 @@ class SetSender {
     for (ArrayLiteral& array : arrays_) parameters.emplace_back(array.finish());
     const std::string first_commit_lsn = to_string(batch.first_commit_lsn);
     if (statement.guard == GuardParameter::one) parameters.emplace_back(first_commit_lsn);
-    pipeline_.send(statement.sql, parameters, [this, due = static_cast<long long>(rows_)](const pg::Result& result) {
-      const long long touched = result.affected();
-      counts_.rows_written += touched;
-      exact_ = exact_ && touched == due;
-    });
+    pipeline_.send(statement.sql, parameters,
+                   [this, due = static_cast<long long>(rows_), counted = counted_](const pg::Result& result) {
+                     const long long touched = result.affected();
+                     if (counted) counts_.rows_written += touched;
+                     exact_ = exact_ && touched == due;
+                   });
     clear();
   }
 
@@ -79,8 +102,24 @@ class SetSender {
   WriteCounts& counts_;
   std::vector<ArrayLiteral> arrays_;
   std::size_t rows_ = 0;
-  bool exact_ = true;
+  bool exact_ = true, counted_ = true;
 };
+
+// Keys that the step leaves absent.
+std::vector<BatchRow> gone_rows(const TableBatch& batch) {
+  std::vector<BatchRow> gone = batch.vanished;
+  std::copy_if(batch.deletes.begin(), batch.deletes.end(), std::back_inserter(gone),
+               [](const BatchRow& row) { return !row.comes_again; });
+  return gone;
+}
+
+// All keys of the step, before its rows: a newer entry shows in the count, and the rows need no condition.
+void enter_keys(SetSender& sender, const TableBatch& batch) {
+  std::vector<BatchRow> present = batch.inserts;
+  for (const MaskedRows& group : batch.updates) present.insert(present.end(), group.rows.begin(), group.rows.end());
+  sender.send(enter_statement(*batch.table, true), batch, gone_rows(batch), false);
+  sender.send(enter_statement(*batch.table, false), batch, std::move(present), false);
+}
 
 }  // namespace
 
@@ -95,8 +134,13 @@ bool BatchWriter::write(const BatchStep& step) {
 }
 
 bool BatchWriter::write_sets(const BatchStep& step) {
-  const auto has_sets = [](const TableBatch& b) {
-    return !b.deletes.empty() || !b.updates.empty() || (!b.inserts.empty() && !by_copy(b));
+  const auto buries = [this](const TableBatch& b) {
+    return b.table->guard != GuardMode::ledger && leaves_tombstones(session_, *b.table);
+  };
+  const auto has_sets = [&](const TableBatch& b) {
+    const bool entered = b.table->guard == GuardMode::ledger;
+    return !b.deletes.empty() || !b.updates.empty() || (!b.inserts.empty() && (entered || !by_copy(b))) ||
+           (!b.vanished.empty() && (entered || buries(b)));
   };
   // Looked up here, because nothing else may be asked once the pipeline is open.
   std::vector<std::string_view> scopes;
@@ -108,6 +152,8 @@ bool BatchWriter::write_sets(const BatchStep& step) {
   for (std::size_t i = 0; i < step.tables.size(); ++i) {
     const TableBatch& batch = step.tables[i];
     if (!has_sets(batch)) continue;
+    if (batch.table->guard == GuardMode::ledger) enter_keys(sender, batch);
+    if (buries(batch)) sender.bury(session_.replica, *batch.table, gone_rows(batch));
     if (!batch.deletes.empty()) sender.send(delete_statement(*batch.table, scopes[i]), batch, batch.deletes);
     for (const MaskedRows& group : batch.updates)
       sender.send(update_statement(*batch.table, scopes[i], group.columns), batch, group.rows);

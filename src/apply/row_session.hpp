@@ -5,9 +5,11 @@
 #include "targets.hpp"
 
 #include <pgbaton/apply/change.hpp>
+#include <pgbaton/apply/tombstones.hpp>
 #include <pgbaton/pg/connection.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace pgbaton::apply {
@@ -21,7 +23,9 @@ struct RowSession {
   pg::Connection& connection;
   Targets& targets;
   std::string replica;
+  const TombstoneRule& tombstones;
   WriteCounts counts;
+  std::optional<Lsn> expired_lsn;  // as read in this window
 
   pg::Result run(const Change& change, const Statement& statement);
   // Rows touched; also counted as written.

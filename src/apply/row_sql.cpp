@@ -22,7 +22,27 @@ std::string bind_column(Statement& statement, const TargetTable& table, wire::Tu
 
 // "" without a guard, so that no parameter stays without use.
 std::string bind_guard(Statement& statement, const RowTarget& target) {
-  return guard::is_stored(target.table.guard) ? statement.bind_lsn(target.commit_lsn) : std::string();
+  return guard::is_compared(target.table.guard) ? statement.bind_lsn(target.commit_lsn) : std::string();
+}
+
+std::vector<std::string> bind_key(Statement& statement, const TargetTable& table, wire::Tuple row) {
+  std::vector<std::string> values;
+  for (std::size_t i : table.key) values.push_back(bind_column(statement, table, row, i));
+  return values;
+}
+
+// With a ledger, a statement enters the key of each row that it touched, and what it counts are these entries: one for
+// one row. `write` must end with its condition, so that RETURNING can follow; `ctes` go before it.
+void and_enter(Statement& statement, const RowTarget& target, wire::Tuple key_row, const std::string& lsn, bool deleted,
+               std::string_view ctes = "", bool returns_itself = false) {
+  if (target.table.guard != GuardMode::ledger) {
+    if (!ctes.empty()) statement.sql = fmt::format("WITH {} {}", ctes, statement.sql);
+    return;
+  }
+  const auto key = bind_key(statement, target.table, key_row);
+  statement.sql =
+      fmt::format("WITH {}{}written AS ({}{}) {}", ctes, ctes.empty() ? "" : ", ", statement.sql,
+                  returns_itself ? "" : " RETURNING 1", guard::enter(target.table, key, lsn, deleted, " FROM written"));
 }
 
 std::string key_list(const TargetTable& table) {
@@ -51,10 +71,31 @@ std::string on_conflict_clause(const TargetTable& table, OnConflict on_conflict)
   for (const TargetColumn& c : table.columns)
     if (!c.is_key && !c.identity_always) assignments.push_back(fmt::format("{0} = EXCLUDED.{0}", c.quoted));
   const std::string excluded = "EXCLUDED." + guard::column(table.guard);
-  if (guard::is_stored(table.guard)) assignments.push_back(guard::assignment(table.guard, excluded));
+  const bool stored = guard::is_stored(table.guard);
+  if (stored) assignments.push_back(guard::assignment(table.guard, excluded));
   if (assignments.empty()) return fmt::format(" ON CONFLICT ({}) DO NOTHING", key_list(table));
+  // A ledger was asked before the insert (no_newer_entry).
   return fmt::format(" ON CONFLICT ({}) DO UPDATE SET {} WHERE true{}", key_list(table), fmt::join(assignments, ", "),
-                     guard::not_newer(table.guard, "t", excluded));
+                     stored ? guard::not_newer(table, "t", excluded) : "");
+}
+
+// A row of key columns only has nothing to overwrite, so nothing is returned for one that is there: its entry must be
+// raised all the same.
+Statement insert_with_ledger(Statement statement, const RowTarget& target, const std::vector<std::string>& names,
+                             const std::vector<std::string>& values, wire::Tuple row, OnConflict on_conflict) {
+  const TargetTable& table = target.table;
+  const std::string lsn = bind_guard(statement, target);
+  std::vector<std::string> key;
+  for (std::size_t i : table.key) key.push_back(values[i]);
+  const std::string conflict = on_conflict_clause(table, on_conflict);
+  statement.sql =
+      fmt::format("INSERT INTO {} AS t ({}) OVERRIDING SYSTEM VALUE SELECT {} WHERE {}{}", table.quoted,
+                  fmt::join(names, ", "), fmt::join(values, ", "), guard::no_newer_entry(table, key, lsn), conflict);
+  if (on_conflict == OnConflict::overwrite && conflict.ends_with("NOTHING"))
+    statement.sql = fmt::format("WITH written AS ({}) {}", statement.sql, guard::enter(table, key, lsn, false, ""));
+  else
+    and_enter(statement, target, row, lsn, false);
+  return statement;
 }
 
 }  // namespace
@@ -67,6 +108,8 @@ Statement insert_row(const RowTarget& target, wire::Tuple row, OnConflict on_con
     names.push_back(table.columns[i].quoted);
     values.push_back(bind_column(statement, table, row, i));
   }
+  if (table.guard == GuardMode::ledger)
+    return insert_with_ledger(std::move(statement), target, names, values, row, on_conflict);
   if (guard::is_stored(table.guard)) {
     names.push_back(guard::column(table.guard));
     values.push_back(bind_guard(statement, target));
@@ -95,12 +138,14 @@ Statement update_row(const RowTarget& target, wire::Tuple key_row, wire::Tuple r
       assignments.push_back(fmt::format("{} = {}", c.quoted, value));
   }
   const std::string lsn = bind_guard(statement, target);
-  if (!lsn.empty()) assignments.push_back(guard::assignment(table.guard, lsn));
-  match += guard::not_newer(table.guard, "t", lsn);
-  if (assignments.empty())  // nothing to set, but the row must be there
+  if (guard::is_stored(table.guard)) assignments.push_back(guard::assignment(table.guard, lsn));
+  match += guard::not_newer(table, "t", lsn);
+  const bool only_looks = assignments.empty();  // nothing to set, but the row must be there
+  if (only_looks)
     statement.sql = fmt::format("SELECT FROM {} AS t WHERE {}", target.scope, match);
   else
     statement.sql = fmt::format("UPDATE {} AS t SET {} WHERE {}", target.scope, fmt::join(assignments, ", "), match);
+  and_enter(statement, target, sets_key ? row : key_row, lsn, false, "", only_looks);
   return statement;
 }
 
@@ -108,8 +153,9 @@ Statement delete_row(const RowTarget& target, wire::Tuple key_row) {
   Statement statement;
   const std::string match = match_key(statement, target.table, key_row);
   const std::string lsn = bind_guard(statement, target);
-  statement.sql = fmt::format("DELETE FROM {} AS t WHERE {}{}", target.scope, match,
-                              guard::not_newer(target.table.guard, "t", lsn));
+  statement.sql =
+      fmt::format("DELETE FROM {} AS t WHERE {}{}", target.scope, match, guard::not_newer(target.table, "t", lsn));
+  and_enter(statement, target, key_row, lsn, true);
   return statement;
 }
 
@@ -123,15 +169,15 @@ Statement replace_row(const RowTarget& target, wire::Tuple key_row, wire::Tuple 
     values.push_back(is_known(row[i]) ? bind_column(statement, table, row, i) : "gone." + names.back());
   }
   const std::string lsn = bind_guard(statement, target);
-  if (!lsn.empty()) {
+  if (guard::is_stored(table.guard)) {
     names.push_back(guard::column(table.guard));
     values.push_back(lsn);
   }
-  statement.sql = fmt::format(
-      "WITH gone AS (DELETE FROM {} AS t WHERE {}{} RETURNING t.*) "
-      "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE SELECT {} FROM gone",
-      target.scope, match, guard::not_newer(table.guard, "t", lsn), table.quoted, fmt::join(names, ", "),
-      fmt::join(values, ", "));
+  const std::string gone = fmt::format("gone AS (DELETE FROM {} AS t WHERE {}{} RETURNING t.*)", target.scope, match,
+                                       guard::not_newer(table, "t", lsn));
+  statement.sql = fmt::format("INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE SELECT {} FROM gone", table.quoted,
+                              fmt::join(names, ", "), fmt::join(values, ", "));
+  and_enter(statement, target, row, lsn, false, gone);
   return statement;
 }
 
@@ -140,6 +186,14 @@ Statement compare_guard(const RowTarget& target, wire::Tuple key_row) {
   Statement statement;
   const std::string match = match_key(statement, table, key_row);
   const std::string lsn = bind_guard(statement, target);
+  if (table.guard == GuardMode::ledger) {
+    const std::string entry = guard::ledger_match(table, bind_key(statement, table, key_row));
+    statement.sql = fmt::format(
+        "SELECT CASE WHEN l.commit_lsn > {0} THEN 1 WHEN l.commit_lsn = {0} THEN 0 ELSE -1 END FROM (SELECT) AS one "
+        "LEFT JOIN {1} AS t ON {2} LEFT JOIN {3} AS l ON {4} WHERE t.tableoid IS NOT NULL OR l.commit_lsn > {0}",
+        lsn, target.scope, match, table.ledger, entry);
+    return statement;
+  }
   const std::string compared = lsn.empty()
                                    ? "NULL::int"
                                    : fmt::format("CASE WHEN t.{0} > {1} THEN 1 WHEN t.{0} = {1} THEN 0 ELSE -1 END",
@@ -155,7 +209,7 @@ Statement select_row(const RowTarget& target, wire::Tuple key_row) {
   const std::string match = match_key(statement, target.table, key_row);
   const std::string lsn = bind_guard(statement, target);
   statement.sql = fmt::format("SELECT {} FROM {} AS t WHERE {}{}", fmt::join(texts, ", "), target.scope, match,
-                              guard::not_newer(target.table.guard, "t", lsn));
+                              guard::not_newer(target.table, "t", lsn));
   return statement;
 }
 
@@ -193,8 +247,8 @@ Statement update_one_equal_row(const RowTarget& target, wire::Tuple old_row, wir
   for (std::size_t i = 0; i < table.columns.size(); ++i)
     if (is_known(row[i]) && !table.columns[i].identity_always)
       assignments.push_back(fmt::format("{} = {}", table.columns[i].quoted, bind_column(statement, table, row, i)));
-  const std::string lsn = bind_guard(statement, target);
-  if (!lsn.empty()) assignments.push_back(guard::assignment(table.guard, lsn));
+  if (guard::is_stored(table.guard))
+    assignments.push_back(guard::assignment(table.guard, bind_guard(statement, target)));
   if (assignments.empty())
     statement.sql = fmt::format("SELECT FROM {}", one);
   else

@@ -1,5 +1,6 @@
 // SQL of one change at a time. Every statement touches at most one row of a table whose key is unique, names its
-// columns and gives the guard explicitly; the number of rows it touched is the caller's to read.
+// columns and gives the guard explicitly; the number of rows it touched is the caller's to read. With a ledger the
+// statement writes the key's entry, too, and touches one row for one row of the table.
 #pragma once
 #include "statement.hpp"
 
@@ -31,7 +32,7 @@ Statement delete_row(const RowTarget& target, wire::Tuple key_row);
 // Deletes the row and inserts it with new values in one statement; unchanged ones come from the deleted row.
 Statement replace_row(const RowTarget& target, wire::Tuple key_row, wire::Tuple row);
 // One row per row with this key: -1, 0 or 1 as its guard is older than, equal to or newer than commit_lsn; NULL: no
-// guard.
+// guard. A key without row whose ledger has a newer entry gives 1, too.
 Statement compare_guard(const RowTarget& target, wire::Tuple key_row);
 // Every column of the row as text, unless it is guarded by a newer LSN.
 Statement select_row(const RowTarget& target, wire::Tuple key_row);

@@ -2,6 +2,7 @@
 
 #include "reject.hpp"
 #include "row_sql.hpp"
+#include "tombstone.hpp"
 #include "truncate.hpp"
 
 #include <fmt/format.h>
@@ -53,8 +54,18 @@ bool changes_keyless_identity(const Change& change) {
   return false;
 }
 
-bool is_one_statement(const Change& change) {
-  return change.operation != Operation::truncate && !is_any_order(change) && !changes_keyless_identity(change);
+// Its old key's tombstone is a statement of its own, before the row's: should old and new key be equal for the target,
+// the row's entry is what stays. (A delete enters its tombstone into a ledger by itself.)
+bool buries_first(const RowSession& session, const Change& change) {
+  const bool leaves = change.operation == Operation::remove
+                          ? change.table->guard != GuardMode::ledger
+                          : change.operation == Operation::update && is_rewritten(change);
+  return leaves && leaves_tombstones(session, *change.table);
+}
+
+bool is_one_statement(const RowSession& session, const Change& change) {
+  return change.operation != Operation::truncate && !is_any_order(change) && !changes_keyless_identity(change) &&
+         !buries_first(session, change);
 }
 
 void check_shape(const Change& change) {
@@ -94,8 +105,8 @@ RowTarget RowWriter::target(const Change& change) {
 
 void RowWriter::write_all(std::span<const Change> window) {
   while (!window.empty()) {
-    const auto end =
-        std::find_if_not(window.begin(), window.begin() + std::min(window.size(), kChunk), is_one_statement);
+    const auto end = std::find_if_not(window.begin(), window.begin() + std::min(window.size(), kChunk),
+                                      [this](const Change& change) { return is_one_statement(session_, change); });
     const auto chunk = window.first(static_cast<std::size_t>(end - window.begin()));
     if (chunk.size() >= kLeastChunk && write_chunk(chunk)) {
       window = window.subspan(chunk.size());
@@ -143,6 +154,7 @@ void RowWriter::write(const Change& change) {
   check_shape(change);
   if (is_any_order(change)) return any_order_.write(change);
   if (changes_keyless_identity(change)) return replace_keyless(change);
+  if (buries_first(session_, change)) bury(session_, change, change.old_row);
   const long long rows = session_.write(change, statement(change));
   if (rows != 1) settle(change, rows);
 }
@@ -192,6 +204,10 @@ void RowWriter::explain_untouched(const Change& change, wire::Tuple key_row) {
   const bool updates = change.operation == Operation::update;
   const Found found = find_row(session_, change, key_row);
   if (found == Found::newer) {
+    ++session_.counts.stale;
+    return;
+  }
+  if (found == Found::missing && is_buried(session_, change, key_row, false)) {
     ++session_.counts.stale;
     return;
   }

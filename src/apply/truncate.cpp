@@ -16,11 +16,20 @@ namespace {
 // were written by the truncating transaction, and what it wrote afterwards comes again behind this change.
 void delete_older(RowSession& session, const Change& change, const TargetTable& table) {
   Statement statement;
-  const bool guarded = guard::is_stored(table.guard);
+  const bool guarded = guard::is_compared(table.guard);
   const std::string lsn = guarded ? statement.bind_lsn(change.commit_lsn) : std::string();
-  statement.sql = fmt::format("DELETE FROM {} AS t WHERE true{}", session.targets.scope(table),
-                              guard::not_newer(table.guard, "t", lsn));
+  statement.sql =
+      fmt::format("DELETE FROM {} AS t WHERE true{}", session.targets.scope(table), guard::not_newer(table, "t", lsn));
   session.write(change, statement);
+}
+
+// The entries of what is gone become tombstones: only the expiry removes any.
+void bury_entries(RowSession& session, const Change& change, const TargetTable& table) {
+  if (table.guard != GuardMode::ledger) return;
+  Statement statement;
+  const std::string lsn = statement.bind_lsn(change.commit_lsn);
+  statement.sql = fmt::format("UPDATE {} SET deleted = true WHERE commit_lsn <= {} AND NOT deleted", table.ledger, lsn);
+  session.run(change, statement);
 }
 
 // 0 rows: the table is not recorded (no replica's state around), or has a higher floor already.
@@ -87,7 +96,10 @@ void write_truncate(RowSession& session, const Change& change) {
       delete_older(session, change, *table);
   }
   if (!together.empty()) truncate_together(session, change, together);
-  for (const TargetTable* table : change.truncated) raise_floor(session, change, *table);
+  for (const TargetTable* table : change.truncated) {
+    bury_entries(session, change, *table);
+    raise_floor(session, change, *table);
+  }
 }
 
 }  // namespace pgbaton::apply

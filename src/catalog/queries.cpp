@@ -91,7 +91,7 @@ select a.attrelid::bigint as table_oid, a.attname as name, a.attnum::int as numb
        coalesce(nullif(t.typbasetype, 0), t.oid) in (20, 21, 23) as is_integer,
        a.attnotnull{} as not_null,
        a.atthasdef and a.attgenerated = '' as has_default,
-       a.attidentity as identity, a.attgenerated as generated
+       a.attidentity as identity, a.attgenerated as generated, greatest(a.attlen, 0)::int as fixed_bytes
   from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
        join pg_type t on t.oid = a.atttypid join pg_namespace tn on tn.oid = t.typnamespace
  where c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped

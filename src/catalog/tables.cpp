@@ -62,6 +62,7 @@ Column read_column(const pqxx::row& row) {
   column.has_default = row["has_default"].as<bool>();
   column.identity = letter(row, "identity");
   column.generated = letter(row, "generated");
+  column.fixed_bytes = row["fixed_bytes"].as<int>();
   return column;
 }
 

@@ -5,6 +5,8 @@
 #include <pgbaton/copy/finalize.hpp>
 #include <thread>
 
+#include "ddl.hpp"
+
 namespace pgbaton::copy {
 namespace {
 
@@ -29,27 +31,6 @@ GuardState load_guard(pqxx::transaction_base& tx, const QualifiedName& table) {
       table.quoted(), std::string(kGuardColumn));
   if (rows.empty()) return {};
   return {true, rows[0]["inherited"].as<bool>(), rows[0]["type"].as<std::string>(), rows[0]["value"].as<std::string>()};
-}
-
-// Runs DDL that needs a short exclusive lock; a lock time-out is tried again.
-void alter(pg::Control& target, const std::string& doing, const std::string& sql) {
-  for (int tries = 1;; ++tries) {
-    try {
-      pg::control(Side::target, doing, [&] {
-        pqxx::work tx(target);
-        tx.exec0(fmt::format("SET LOCAL lock_timeout = '{}'", kLockTimeout));
-        tx.exec0(sql);
-        tx.commit();
-      });
-      return;
-    } catch (Error& error) {
-      if (error.sqlstate() != "55P03") throw;
-      if (tries >= kLockTries)
-        throw error.hint("End the long transactions on the target's table, then run the same command again.");
-      log::info("{}: waiting for a lock ({} of {})", doing, tries, kLockTries);
-    }
-    std::this_thread::sleep_for(kLockPause);
-  }
 }
 
 GuardState ask_guard(pg::Control& target, const QualifiedName& table) {
@@ -92,6 +73,26 @@ void drop_own_guard(pg::Control& target, const QualifiedName& table) try {
 }
 
 }  // namespace
+
+void alter(pg::Control& target, const std::string& doing, const std::string& sql) {
+  for (int tries = 1;; ++tries) {
+    try {
+      pg::control(Side::target, doing, [&] {
+        pqxx::work tx(target);
+        tx.exec0(fmt::format("SET LOCAL lock_timeout = '{}'", kLockTimeout));
+        tx.exec0(sql);
+        tx.commit();
+      });
+      return;
+    } catch (Error& error) {
+      if (error.sqlstate() != "55P03") throw;
+      if (tries >= kLockTries)
+        throw error.hint("End the long transactions on the target's table, then run the same command again.");
+      log::info("{}: waiting for a lock ({} of {})", doing, tries, kLockTries);
+    }
+    std::this_thread::sleep_for(kLockPause);
+  }
+}
 
 void add_guard(pg::Control& target, const QualifiedName& table, Lsn boundary) {
   const auto doing = "adding the guard to " + table.quoted();

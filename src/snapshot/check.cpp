@@ -85,10 +85,10 @@ CheckSide open_side(const pg::Endpoint& endpoint) {
 }
 
 // A check only reads; the planner would alter tables for Keyless::full.
-TablePlan read_only_plan(const CheckOptions& options, CheckSide& source) {
+TablePlan read_only_plan(const CheckOptions& options, CheckSide& source, pg::Control* target) {
   CloneOptions clone = options.clone;
   if (clone.keyless == Keyless::full) clone.keyless = Keyless::insert_only;
-  return plan_tables(*source.connection, clone);
+  return plan_tables(*source.connection, target, clone);
 }
 
 }  // namespace
@@ -97,14 +97,15 @@ std::vector<Finding> run_check(const CheckOptions& options, const std::vector<Fi
   Findings findings(known);
   CheckSide source = open_side(options.clone.source);
   check_source_server(options, source, findings);
-  TablePlan plan = read_only_plan(options, source);
+  CheckSide target;
+  if (options.with_target) target = open_side(options.clone.target);
+  TablePlan plan = read_only_plan(options, source, target.connection.get());
   pg::control(Side::source, "checking the source's tables", [&] {
     check_source_tables(options, source, plan, findings);
     check_source_settings(options, source, plan, findings);
     check_estimate(options, source, plan, findings);
   });
   if (options.with_target) {
-    CheckSide target = open_side(options.clone.target);
     check_target(options, target, findings);
     pg::control(Side::target, "reading the target's settings",
                 [&] { check_target_settings(options, target, findings); });

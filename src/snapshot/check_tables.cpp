@@ -79,10 +79,13 @@ void check_guards(const TablePlan& plan, Findings& findings) {
   for (const auto& job : plan.jobs) {
     const auto name = job.table.name.quoted();
     if (job.state.guard == state::GuardKind::column) columns.push_back(name);
-    if (const auto found = plan.unguarded.find(job.table.oid); found != plan.unguarded.end())
-      findings.note(
-          "table.guard", name,
-          fmt::format("no guard column: {}; what is applied to it relies on the progress row alone", found->second));
+    const auto found = plan.guard_reasons.find(job.table.oid);
+    if (found == plan.guard_reasons.end()) continue;
+    const bool ledger = job.state.guard == state::GuardKind::ledger;
+    findings.note("table.guard", name,
+                  fmt::format("{}: {}; {}", ledger ? "ledger" : "no guard column", found->second,
+                              ledger ? "the keys that change are kept in a side table of schema pgbaton until `finish`"
+                                     : "what is applied to it relies on the progress row alone"));
   }
   if (!columns.empty())
     findings.note("table.guard_column", first_few(columns),

@@ -81,7 +81,7 @@ void create_source_objects(Build& build, const source::PublicationPlan& publicat
 void begin_generation(Build& build, bool again) {
   bool restored = again && build.replica.schema_restored;
   require_logical_source(build.source_server, build.options.slot_failover);
-  auto plan = plan_tables(*build.source, build.options);
+  auto plan = plan_tables(*build.source, build.target.get(), build.options);
   require_names_free(*build.source, build.options, plan.publications);
   // Definitions restored in part are our own, too.
   bool own_tables = restored || (again && !build.store.load_schema_parts(build.replica.name).empty());

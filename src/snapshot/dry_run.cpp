@@ -13,8 +13,8 @@ namespace pgbaton::snapshot {
 
 namespace {
 
-PlannedTable planned(const copy::CopyJob& job, const source::PublicationPlan& publications,
-                     const copy::SplitRule& rule) {
+PlannedTable planned(const copy::CopyJob& job, const TablePlan& plan, const copy::SplitRule& rule) {
+  const auto& publications = plan.publications;
   PlannedTable table;
   table.name = job.table.name;
   table.bytes = job.table.bytes;
@@ -22,6 +22,8 @@ PlannedTable planned(const copy::CopyJob& job, const source::PublicationPlan& pu
   table.copied = job.state.phase != state::TablePhase::skipped;
   table.parts = table.copied ? static_cast<int>(copy::plan_parts(job.table, rule).size()) : 0;
   table.guard = job.state.guard;
+  if (const auto why = plan.guard_reasons.find(job.table.oid); why != plan.guard_reasons.end())
+    table.guard_reason = why->second;
   table.note = job.state.note;
   auto listed = [&](const std::vector<QualifiedName>& names) {
     return std::ranges::find(names, table.name) != names.end();
@@ -45,7 +47,8 @@ DryRun plan_clone(const CloneOptions& given, const std::set<QualifiedName>& kept
     log::info("keyless: full would set REPLICA IDENTITY FULL on the tables shown as insert-only");
   }
   auto source = open_read_only(options.source);
-  TablePlan plan = plan_tables(*source, options);
+  auto target = options.target.conninfo.empty() ? nullptr : open_read_only(options.target);
+  TablePlan plan = plan_tables(*source, target.get(), options);
   for (auto& job : plan.jobs) {
     if (!kept.contains(job.table.name)) continue;
     job.state.phase = state::TablePhase::skipped;
@@ -60,7 +63,7 @@ DryRun plan_clone(const CloneOptions& given, const std::set<QualifiedName>& kept
   result.schema = options.schema;
   result.left_out = plan.left_out;
   const copy::SplitRule rule{options.split_above, options.jobs, source->server_version()};
-  for (const auto& job : plan.jobs) result.tables.push_back(planned(job, plan.publications, rule));
+  for (const auto& job : plan.jobs) result.tables.push_back(planned(job, plan, rule));
   const auto rank = [](const PlannedTable& table) {
     return std::pair(table.copied, table.bytes / static_cast<std::uint64_t>(std::max(table.parts, 1)));
   };

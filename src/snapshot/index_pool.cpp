@@ -154,7 +154,7 @@ void IndexPool::process(std::vector<Work>& group, pg::Control& target) {
       PGBATON_FAILPOINT("table_indexed");
     }
     if (!guard_at_root && !job.state.guarded) {
-      copy::add_guard(target, job.table.name, job.state.boundary);
+      set_guard(target, job);
       job.state.guarded = true;
       PGBATON_FAILPOINT("table_guarded");
     }
@@ -163,6 +163,21 @@ void IndexPool::process(std::vector<Work>& group, pg::Control& target) {
       job.state.phase = TablePhase::done;
       store.store_table(replica_, job.state);
     }
+  }
+}
+
+void IndexPool::set_guard(pg::Control& target, copy::CopyJob& job) {
+  switch (job.state.guard) {
+    case state::GuardKind::column:
+      return copy::add_guard(target, job.table.name, job.state.boundary);
+    case state::GuardKind::ledger:
+      if (copy::add_ledger(target, replica_.name, job.table, job.state)) return;
+      log::warning("{} has no unique key on the target: no ledger, only the progress row guards it",
+                   job.table.name.quoted());
+      job.state.guard = state::GuardKind::none;
+      return;
+    case state::GuardKind::none:
+      return;
   }
 }
 

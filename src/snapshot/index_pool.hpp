@@ -51,6 +51,7 @@ class IndexPool {
   std::vector<Work> take();
   void process_with_retry(std::vector<Work> group, const std::string& role, Session& session);
   void process(std::vector<Work>& group, pg::Control& target);
+  void set_guard(pg::Control& target, copy::CopyJob& job);
   std::shared_ptr<copy::TableInFlight> show(const std::vector<Work>& group);
   void count(const std::vector<Work>& group);
 

@@ -22,6 +22,9 @@ using catalog::Table;
 
 // PostgreSQL's limit is 1600 columns, dropped ones included; the difference is for the columns of the years to come.
 constexpr int kMaxColumnsForGuard = 1590;
+// A row of 8160 bytes is the largest (MaxHeapTupleSize): what stands in it whole, the null bitmap and its header leave
+// the guard no room above this.
+constexpr int kMaxFixedBytesForGuard = 8000;
 
 bool is_root(const Table& table) {
   return table.kind == 'p' && table.root_oid == 0;
@@ -55,22 +58,65 @@ std::set<Oid> inheritance_members(pg::Control& source) {
   });
 }
 
-bool guard_possible(const Table& table) {
-  return !table.row_type_in_use && table.attribute_count < kMaxColumnsForGuard;
+int fixed_bytes(const Table& table) {
+  int sum = table.attribute_count / 8;
+  for (const auto& column : table.columns) sum += column.fixed_bytes;
+  return sum;
+}
+
+// Why the table itself can have no further column; "" when it can.
+std::string no_column_reason(const Table& table) {
+  if (table.row_type_in_use) return "its row type is a column elsewhere, or it is a typed table";
+  if (table.attribute_count > kMaxColumnsForGuard) return "it has too many columns, dropped ones included";
+  if (fixed_bytes(table) > kMaxFixedBytesForGuard) return "its rows fill a page nearly, which leaves a column no room";
+  return "";
 }
 
 bool has_key(const Table& table) {
   return !table.unique_keys.empty() || !table.identity_columns.empty();
 }
 
+// The stream can find a row of it by a key: only then a ledger has anything to keep.
+bool has_stream_key(const Table& table) {
+  return table.identity == Identity::index || (table.identity == Identity::full && !table.unique_keys.empty());
+}
+
+// What the target publishes by itself would carry the guard column to subscribers that do not have it.
+struct OwnPublications {
+  bool all = false;
+  std::set<std::string> schemas;
+  std::set<QualifiedName> tables;
+  bool contain(const QualifiedName& table) const {
+    return all || schemas.contains(table.schema) || tables.contains(table);
+  }
+};
+
+OwnPublications load_publications(pg::Control* target) {
+  OwnPublications own;
+  if (target == nullptr) return own;
+  return pg::control(Side::target, "reading publications", [&] {
+    pqxx::nontransaction tx(*target);
+    own.all = tx.exec1("select exists (select from pg_catalog.pg_publication where puballtables)")[0].as<bool>();
+    for (auto row : tx.exec("select distinct schemaname, tablename from pg_catalog.pg_publication_tables"))
+      own.tables.insert({row[0].as<std::string>(), row[1].as<std::string>()});
+    constexpr int kSchemasInPublications = 150000;
+    if (target->server_version() >= kSchemasInPublications)
+      for (auto row : tx.exec("select distinct n.nspname from pg_catalog.pg_publication_namespace p "
+                              "join pg_catalog.pg_namespace n on n.oid = p.pnnspid"))
+        own.schemas.insert(row[0].as<std::string>());
+    return own;
+  });
+}
+
 class Planner {
  public:
-  Planner(pg::Control& source, const CloneOptions& options, std::vector<Table> all)
+  Planner(pg::Control& source, pg::Control* target, const CloneOptions& options, std::vector<Table> all)
       : options_(options),
         all_(std::move(all)),
         kept_(catalog::apply_filter(all_, options.filter)),
         without_data_(without_data(kept_, options.filter)),
-        inheritance_(inheritance_members(source)) {
+        inheritance_(inheritance_members(source)),
+        published_by_target_(load_publications(target)) {
     for (const auto& table : kept_) by_oid_[table.oid] = &table;
     find_roots();
   }
@@ -102,12 +148,12 @@ class Planner {
     for (const auto& root : kept_) {
       if (!is_root(root)) continue;
       bool publish = root.identity != Identity::unusable;
-      bool guard = guard_possible(root);
+      bool guard = column_reason(root).empty();
       for (const auto& leaf : all_) {
         if (leaf.root_oid != root.oid) continue;
         bool wanted = by_oid_.contains(leaf.oid) && (leaf.kind == 'p' || skip_reason(leaf).empty());
         publish = publish && wanted && leaf.identity != Identity::unusable;
-        guard = guard && guard_possible(leaf);
+        guard = guard && column_reason(leaf).empty();
         if (leaf.kind == 'r') guard = guard && has_key(leaf);
       }
       if (publish) published_roots_.insert(root.oid);
@@ -115,16 +161,28 @@ class Planner {
     }
   }
 
-  // Why a table gets no guard column; "" when it gets one.
-  std::string unguarded_reason(const Table& table) const {
-    if (options_.guard != state::GuardKind::column) return "--guard none";
-    if (!has_key(table)) return "it has no key";
-    if (table.row_type_in_use) return "its row type is a column elsewhere, or it is a typed table";
-    if (!guard_possible(table)) return "it has too many columns, dropped ones included";
-    if (inheritance_.contains(table.oid) || table.has_children) return "it is a member of plain inheritance";
-    if (by_oid_.contains(table.root_oid) && !guarded_roots_.contains(table.root_oid))
-      return "another partition of the same table cannot have one";
-    return "";
+  std::string column_reason(const Table& table) const {
+    if (auto reason = no_column_reason(table); !reason.empty()) return reason;
+    return published_by_target_.contain(table.name) ? "the target publishes it itself" : "";
+  }
+
+  struct Guard {
+    state::GuardKind kind;
+    std::string reason;  // "" for the column, which is the rule
+  };
+
+  Guard guard_of(const Table& table) const {
+    using state::GuardKind;
+    if (options_.guard == GuardKind::none) return {GuardKind::none, "--guard none"};
+    if (!has_key(table)) return {GuardKind::none, "it has no key"};
+    std::string reason = options_.guard == GuardKind::ledger ? "--guard ledger" : column_reason(table);
+    if (reason.empty() && (inheritance_.contains(table.oid) || table.has_children))
+      reason = "it is a member of plain inheritance";
+    if (reason.empty() && by_oid_.contains(table.root_oid) && !guarded_roots_.contains(table.root_oid))
+      reason = "another partition of the same table cannot have one";
+    if (reason.empty()) return {GuardKind::column, ""};
+    if (!has_stream_key(table)) return {GuardKind::none, reason + ", and its identity finds no row for a ledger"};
+    return {GuardKind::ledger, reason};
   }
 
   void add(const Table& table, TablePlan& plan) {
@@ -134,9 +192,9 @@ class Planner {
     job.state.bytes_total = static_cast<std::int64_t>(table.bytes);
     job.state.note = skip_reason(table);
     if (job.state.note.empty()) {
-      const auto reason = unguarded_reason(table);
-      job.state.guard = reason.empty() ? state::GuardKind::column : state::GuardKind::none;
-      if (!reason.empty()) plan.unguarded[table.oid] = reason;
+      auto guard = guard_of(table);
+      job.state.guard = guard.kind;
+      if (!guard.reason.empty()) plan.guard_reasons[table.oid] = std::move(guard.reason);
       publish(table, job, plan.publications);
     } else {
       job.state.phase = state::TablePhase::skipped;
@@ -162,6 +220,7 @@ class Planner {
   const CloneOptions& options_;
   const std::vector<Table> all_, kept_;
   const std::set<Oid> without_data_, inheritance_;
+  const OwnPublications published_by_target_;
   std::map<Oid, const Table*> by_oid_;  // kept ones
   std::set<Oid> published_roots_, guarded_roots_;
 };
@@ -183,13 +242,13 @@ void set_identity_full(pg::Control& source, const std::vector<Table>& tables, co
 
 }  // namespace
 
-TablePlan plan_tables(pg::Control& source, const CloneOptions& options) {
+TablePlan plan_tables(pg::Control& source, pg::Control* target, const CloneOptions& options) {
   auto tables = catalog::load_tables(source);
   if (options.keyless == Keyless::full) {
     set_identity_full(source, tables, options.filter);
     tables = catalog::load_tables(source);
   }
-  return Planner(source, options, std::move(tables)).plan();
+  return Planner(source, target, options, std::move(tables)).plan();
 }
 
 }  // namespace pgbaton::snapshot

@@ -14,11 +14,12 @@ struct TablePlan {
   // tables (their rows are in the leaves), unlogged ones, those of --exclude-data.
   std::vector<copy::CopyJob> jobs;
   source::PublicationPlan publications;
-  std::map<catalog::Oid, std::string> unguarded;  // copied tables that get no guard column, and why
-  std::vector<QualifiedName> left_out;            // by the filter: not in the schema either
+  std::map<catalog::Oid, std::string> guard_reasons;  // copied tables that get no guard column, and why
+  std::vector<QualifiedName> left_out;                // by the filter: not in the schema either
 };
 
-// Reads the source only, except for Keyless::full, which sets REPLICA IDENTITY FULL on tables without usable identity.
-TablePlan plan_tables(pg::Control& source, const CloneOptions& options);
+// Reads only, except for Keyless::full, which sets REPLICA IDENTITY FULL on tables without usable identity. The target,
+// if there is one yet, says which tables it publishes itself.
+TablePlan plan_tables(pg::Control& source, pg::Control* target, const CloneOptions& options);
 
 }  // namespace pgbaton::snapshot

@@ -52,7 +52,15 @@ bool remove_guards(pg::Control& target, state::Store& store, const state::Replic
   for (const auto& table : catalog::load_tables(target, {}, Side::target))
     if (table.has_guard_column) guarded.insert(table.name);
   bool all = true;
+  std::int64_t ledgers = 0;
   for (auto& table : store.load_tables(replica)) {
+    if (!table.ledger.empty())
+      all = attempt(report, "ledger of " + table.name.quoted(),
+                    [&] {
+                      copy::drop_ledger(target, table.ledger);
+                      ++ledgers;
+                    }) &&
+            all;
     if (table.guard != state::GuardKind::column) continue;
     auto root = roots.find(table.name);
     const auto& holder = root == roots.end() ? table.name : root->second;
@@ -66,6 +74,7 @@ bool remove_guards(pg::Control& target, state::Store& store, const state::Replic
   }
   if (!done.empty() && all)
     report.removed.push_back(fmt::format("guard columns of {} tables on the target", done.size()));
+  if (ledgers > 0 && all) report.removed.push_back(fmt::format("ledgers of {} tables on the target", ledgers));
   return all;
 }
 
@@ -231,8 +240,11 @@ void reset_replica(const pg::Endpoint& source_endpoint, const pg::Endpoint& targ
   PGBATON_FAILPOINT("reset_emptied");
   for (const auto& line : remove_remnants(*source, *replica)) log::info("removed {}", line);
   PGBATON_FAILPOINT("reset_source");
-  for (auto& table : tables)
+  for (auto& table : tables) {
     if (table.phase != TablePhase::skipped) table.phase = TablePhase::pending;
+    table.ledger.clear();
+    table.ledger_key.clear();
+  }
   store.replace_generation(*replica, tables);
   log::info("replica {}: emptied for a new start", name);
 }

@@ -16,13 +16,13 @@ namespace pgbaton::state {
 
 namespace {
 
-constexpr std::array<std::string_view, 2> kSteps{sql::target_schema, sql::target_schema_2};
+constexpr std::array<std::string_view, 3> kSteps{sql::target_schema, sql::target_schema_2, sql::target_schema_3};
 constexpr int kVersion = static_cast<int>(kSteps.size());
 constexpr std::int64_t kInstallLock = lock_key("pgbaton:schema");
 
 // Most dependent first; nothing of anybody else is in this list.
-constexpr std::array kOwnTables{"event",     "tombstone",   "request", "progress",
-                                "copy_part", "table_state", "replica", "meta"};
+constexpr std::array kOwnTables{"event",     "tombstone_hold", "tombstone", "request", "progress",
+                                "copy_part", "table_state",    "replica",   "meta"};
 
 struct Found {
   bool schema = false;
@@ -93,6 +93,11 @@ void Store::drop_schema_if_unused() {
     tx.exec("lock table pgbaton.replica in access exclusive mode");
     if (tx.exec1("select count(*) from pgbaton.replica")[0].as<int>() > 0) return;
     for (const char* table : kOwnTables) tx.exec(fmt::format("drop table pgbaton.{}", table));
+    // Of tables that went while their replica lived: nobody else knows them.
+    for (auto ledger : tx.exec("select quote_ident(relname) from pg_catalog.pg_class where relkind = 'r' and relname ~ "
+                               "'^ledger_[0-9]+$' and relnamespace = 'pgbaton'::regnamespace"))
+      tx.exec(fmt::format("drop table pgbaton.{}", ledger[0].as<std::string>()));
+    tx.exec("drop function pgbaton.refuse_early_expiry()");
     tx.exec("drop schema pgbaton");
     tx.commit();
   } catch (const pqxx::sql_error& error) {

@@ -72,6 +72,8 @@ std::string_view to_string(GuardKind kind) {
   switch (kind) {
     case GuardKind::column:
       return "column";
+    case GuardKind::ledger:
+      return "ledger";
     case GuardKind::none:
       return "none";
   }
@@ -79,7 +81,7 @@ std::string_view to_string(GuardKind kind) {
 }
 
 GuardKind parse_guard_kind(std::string_view text) {
-  constexpr std::array kAll{GuardKind::column, GuardKind::none};
+  constexpr std::array kAll{GuardKind::column, GuardKind::ledger, GuardKind::none};
   return parse(text, kAll, "guard kind");
 }
 

@@ -125,15 +125,16 @@ void Store::replace_generation(const Replica& replica, const std::vector<TableSt
     auto updated = tx.exec_params(
         "update pgbaton.replica set generation = $3, source_system_id = $4::numeric, source_timeline = $5, "
         "source_database = $6, slot = $7, publication = $8, publication_inserts = $9, owns_publication = $10, "
-        "consistent_point = '0/0', phase = 'creating', direction = $11, options = nullif($12, '')::json, "
-        "replica_role = $13, schema_restored = $14, publication_state = null, created_at = now() where name = $1 and "
+        "consistent_point = '0/0', expired_lsn = '0/0', phase = 'creating', direction = $11, "
+        "options = nullif($12, '')::json, replica_role = $13, schema_restored = $14, publication_state = null, "
+        "created_at = now() where name = $1 and "
         "epoch = $2",
         replica.name, replica.epoch, replica.generation, std::to_string(replica.source_system_id),
         replica.source_timeline, replica.source_database, replica.slot, replica.publication,
         replica.publication_inserts, replica.owns_publication, replica.direction, replica.options, replica.replica_role,
         replica.schema_restored);
     require_one(updated, replica, "recording the new generation");
-    for (const char* table : {"progress", "copy_part", "tombstone", "table_state"})
+    for (const char* table : {"progress", "copy_part", "tombstone", "tombstone_hold", "table_state"})
       tx.exec_params(fmt::format("delete from pgbaton.{} where replica = $1", table), replica.name);
     insert_table_rows(tx, replica, tables);
     tx.commit();
@@ -201,9 +202,11 @@ void Store::store_last_error(const std::string& name, const std::string& json) {
 void Store::delete_replica(const std::string& name) {
   pg::control(Side::target, "deleting the replica's state", [&] {
     pqxx::work tx(connection_);
-    for (const char* table : {"event", "tombstone", "request", "progress", "copy_part", "table_state"})
-      tx.exec_params(fmt::format("delete from pgbaton.{} where replica = $1", table), name);
+    // The replica's row first: without it nobody needs its tombstones (refuse_early_expiry).
     tx.exec_params("delete from pgbaton.replica where name = $1", name);
+    for (const char* table :
+         {"event", "tombstone", "tombstone_hold", "request", "progress", "copy_part", "table_state"})
+      tx.exec_params(fmt::format("delete from pgbaton.{} where replica = $1", table), name);
     tx.commit();
   });
 }

@@ -10,11 +10,11 @@ namespace {
 
 // One row of a VALUES list; the order of columns is that of insert_table_rows().
 std::string values_row(const Replica& replica, const TableState& t) {
-  return fmt::format("({}, {}, {}, {}, {}, '{}', '{}', '{}', {}, '{}', {}, {}, {}, {}, {})",
+  return fmt::format("({}, {}, {}, {}, {}, '{}', '{}', '{}', {}, {}, {}, '{}', {}, {}, {}, {}, {})",
                      quote_literal(replica.name), quote_literal(replica.generation), quote_literal(t.name.schema),
                      quote_literal(t.name.name), t.source_oid, to_string(t.boundary), to_string(t.floor),
-                     to_string(t.guard), t.guarded, to_string(t.phase), t.rows, t.bytes, t.bytes_total, t.inserts_only,
-                     quote_literal(t.note));
+                     to_string(t.guard), t.guarded, quote_literal(t.ledger), quote_literal(t.ledger_key),
+                     to_string(t.phase), t.rows, t.bytes, t.bytes_total, t.inserts_only, quote_literal(t.note));
 }
 
 TableState read_table(const pqxx::row& row) {
@@ -26,6 +26,8 @@ TableState read_table(const pqxx::row& row) {
   t.floor = require_lsn(row["floor_lsn"].c_str(), "pgbaton.table_state.floor_lsn");
   t.guard = parse_guard_kind(row["guard"].c_str());
   t.guarded = row["guarded"].as<bool>();
+  t.ledger = row["ledger"].as<std::string>();
+  t.ledger_key = row["ledger_key"].as<std::string>();
   t.phase = parse_table_phase(row["phase"].c_str());
   t.rows = row["rows"].as<std::int64_t>();
   t.bytes = row["bytes"].as<std::int64_t>();
@@ -41,7 +43,7 @@ void insert_table_rows(pqxx::transaction_base& tx, const Replica& replica, const
   for (std::size_t at = 0; at < tables.size(); at += kRowsPerStatement) {
     std::string sql =
         "insert into pgbaton.table_state (replica, generation, schema_name, table_name, source_oid, boundary, "
-        "floor_lsn, guard, guarded, phase, rows, bytes, bytes_total, inserts_only, note) values ";
+        "floor_lsn, guard, guarded, ledger, ledger_key, phase, rows, bytes, bytes_total, inserts_only, note) values ";
     for (std::size_t i = at; i < std::min(at + kRowsPerStatement, tables.size()); ++i)
       sql += (i == at ? "" : ", ") + values_row(replica, tables[i]);
     tx.exec(sql);
@@ -52,21 +54,25 @@ std::string Store::copied_statement(const Replica& replica, const TableState& t)
   return mine_cte(replica) +
          fmt::format(
              "update pgbaton.table_state t set source_oid = {}, boundary = '{}', floor_lsn = '{}', guard = '{}', "
-             "guarded = {}, phase = '{}', rows = {}, bytes = {}, bytes_total = {}, inserts_only = {}, note = {} "
+             "guarded = {}, ledger = {}, ledger_key = {}, phase = '{}', rows = {}, bytes = {}, bytes_total = {}, "
+             "inserts_only = {}, note = {} "
              "from mine where t.replica = {} and t.generation = {} and t.schema_name = {} and t.table_name = {}",
-             t.source_oid, to_string(t.boundary), to_string(t.floor), to_string(t.guard), t.guarded, to_string(t.phase),
-             t.rows, t.bytes, t.bytes_total, t.inserts_only, quote_literal(t.note), quote_literal(replica.name),
-             quote_literal(replica.generation), quote_literal(t.name.schema), quote_literal(t.name.name));
+             t.source_oid, to_string(t.boundary), to_string(t.floor), to_string(t.guard), t.guarded,
+             quote_literal(t.ledger), quote_literal(t.ledger_key), to_string(t.phase), t.rows, t.bytes, t.bytes_total,
+             t.inserts_only, quote_literal(t.note), quote_literal(replica.name), quote_literal(replica.generation),
+             quote_literal(t.name.schema), quote_literal(t.name.name));
 }
 
 std::vector<TableState> Store::load_tables(const Replica& replica) {
   return pg::control(Side::target, "loading table states", [&] {
     std::vector<TableState> tables;
     pqxx::nontransaction tx(connection_);
-    for (auto row : tx.exec_params("select source_oid, schema_name, table_name, inserts_only, boundary, floor_lsn, "
-                                   "guard, guarded, phase, rows, bytes, bytes_total, note from pgbaton.table_state "
-                                   "where replica = $1 and generation = $2 order by schema_name, table_name",
-                                   replica.name, replica.generation))
+    for (auto row : tx.exec_params(
+             "select source_oid, schema_name, table_name, inserts_only, boundary, floor_lsn, "
+             "guard, guarded, coalesce(to_jsonb(t)->>'ledger', '') as ledger, coalesce(to_jsonb(t)->>'ledger_key', '') "
+             "as ledger_key, phase, rows, bytes, bytes_total, note from pgbaton.table_state t "
+             "where replica = $1 and generation = $2 order by schema_name, table_name",
+             replica.name, replica.generation))
       tables.push_back(read_table(row));
     return tables;
   });

@@ -142,6 +142,40 @@ std::vector<std::string> key_columns(const SourceRelation& relation, const catal
   return key;
 }
 
+// The ledger must be the one that was made for this key: with another, guards of different rows would be one.
+void use_ledger(pg::Control& target, const state::TableState& state, apply::TargetTable& table, Lsn commit_lsn) {
+  std::string key, key_types;
+  for (std::size_t i : table.key) {
+    key += (key.empty() ? "" : ", ") + table.columns[i].quoted;
+    key_types += (key_types.empty() ? "" : ", ") + table.columns[i].cast_type;
+  }
+  const auto ledger = QualifiedName{std::string(kStateSchema), state.ledger}.quoted();
+  const auto ledger_types = pg::control(Side::target, "reading the ledger " + ledger, [&] {
+    pqxx::read_transaction transaction(target);
+    return transaction
+        .exec_params1(
+            "select coalesce(string_agg(format_type(atttypid, -1), ', ' order by attnum), '') from "
+            "pg_catalog.pg_attribute where attrelid = to_regclass($1) and attname ~ '^k[0-9]+$' and not attisdropped",
+            ledger)[0]
+        .as<std::string>();
+  });
+  const auto refuse = [&](const std::string& message) {
+    throw Error(ErrorKind::rejected, message)
+        .side(Side::target)
+        .table(table.quoted)
+        .lsn(commit_lsn)
+        .hint("Start anew with `pgbaton clone --restart`.");
+  };
+  if (ledger_types.empty()) refuse(fmt::format("the table's ledger {} is missing on the target", ledger));
+  if (key != state.ledger_key || key_types != ledger_types)
+    refuse(
+        fmt::format("the table's ledger {} was made for the key ({}) of type ({}), the source now sends ({}) of "
+                    "type ({})",
+                    ledger, state.ledger_key, ledger_types, key, key_types));
+  table.guard = apply::GuardMode::ledger;
+  table.ledger = ledger;
+}
+
 bool same_set(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   return std::set<std::string>(a.begin(), a.end()) == std::set<std::string>(b.begin(), b.end());
 }
@@ -185,6 +219,7 @@ std::shared_ptr<const apply::TargetTable> resolve_table(pg::Control& target, con
         .hint("Somebody dropped it. Start anew with `pgbaton clone --restart`.");
   }
   resolved->guard = table.has_guard_column && !key.empty() ? apply::GuardMode::column : apply::GuardMode::none;
+  if (state.guard == state::GuardKind::ledger && !key.empty()) use_ledger(target, state, *resolved, commit_lsn);
   return resolved;
 }
 

@@ -51,7 +51,11 @@ Session::Session(SessionContext context)
   relations_ = std::make_unique<RelationMap>(*relations_connection_, tables_);
   assembler_ = std::make_unique<Assembler>(*relations_, start_lsn_, until_end_);
 
+  retention_ = std::make_unique<Retention>(options.retention, context_.replica, tables_);
+  retention_->load(store, [this] { return catalog::current_flush_lsn(*source_); });
+
   apply::ApplierOptions apply_options;
+  apply_options.tombstones = retention_->rule();
   apply_options.replica = context_.replica.name;
   apply_options.generation = context_.replica.generation;
   apply_options.epoch = context_.replica.epoch;
@@ -250,6 +254,10 @@ void Session::housekeeping_round(state::Store& store) {
                          seen_restart_lsn_);
   if (slot) seen_restart_lsn_ = slot->restart_lsn;
   watch_publications();
+  const Lsn applied_lsn{context_.positions.applied};
+  retention_->round(
+      store, [this] { return catalog::current_flush_lsn(*source_); },
+      slot ? std::min(applied_lsn, slot->confirmed_flush_lsn) : Lsn{});
   mark_ready_if_due(store);
 }
 

@@ -16,6 +16,7 @@
 #include "assembler.hpp"
 #include "cut_service.hpp"
 #include "progress_clock.hpp"
+#include "retention.hpp"
 
 namespace pgbaton::stream {
 
@@ -62,6 +63,7 @@ class Session {
   std::unique_ptr<RelationMap> relations_;
   std::unique_ptr<Assembler> assembler_;
   BoundedQueue<Chunk> queue_;
+  std::unique_ptr<Retention> retention_;
   std::unique_ptr<apply::Applier> applier_;
   std::unique_ptr<ApplyLoop> loop_;
   ProgressClock progress_clock_;

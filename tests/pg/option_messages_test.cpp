@@ -43,7 +43,7 @@ TEST(Messages, OptionsAndConfiguration) {
       {{"clone", "--until", "tomorrow"}, {"--until", "tomorrow", "caught-up"}},
       {{"clone", "--follow", "--until", "caught-up"}, {"--follow", "--until"}},
       {{"clone", "--dry-run", "--restart"}, {"--dry-run", "--restart"}},
-      {{"clone", "--guard", "ledger"}, {"--guard ledger"}},
+      {{"clone", "--tombstone-retention", "3 apples"}, {"--tombstone-retention", "3 apples"}},
       {{"clone", "--guard", "dog"}, {"--guard", "dog"}},
       {{"clone", "--appliers", "4"}, {"--appliers 4"}},
       {{"clone", "--timeout", "3s"}, {"--timeout", "wait"}},

@@ -38,6 +38,7 @@ struct Options {
   bool slot_failover = false;
   std::optional<Milliseconds> give_up_after;
   std::string on_failure = "keep", guard = "column", schema = "full", keyless = "insert-only", publication, pg_dump;
+  std::string tombstones = "auto", tombstone_retention;  // "" or "auto", a size, a duration
   bool no_owner = false, no_privileges = false, no_comments = false, no_security_labels = false;
   bool no_tablespaces = false, no_settings = false;
   catalog::TableFilter filter;

@@ -3,6 +3,7 @@
 #pragma once
 #include <pgbaton/app/config.hpp>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/stream/stream.hpp>
 
 #include <functional>
 #include <optional>
@@ -69,6 +70,9 @@ void add_origin(Error& error, const Options& options);
 // What no single option can know: conflicts between them, and values that a later version will bring. Throws
 // Error(usage).
 void validate(const Options& options);
+
+// What --tombstones and --tombstone-retention say. Throws Error(usage).
+stream::RetentionOptions retention_options(const Options& options);
 
 // The nearest of `candidates` by edit distance, if near enough to be meant; else "".
 std::string closest(std::string_view word, const std::vector<std::string_view>& candidates);

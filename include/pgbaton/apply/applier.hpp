@@ -11,6 +11,7 @@
 // whole ones (G4, the caller's duty).
 #pragma once
 #include <pgbaton/apply/change.hpp>
+#include <pgbaton/apply/tombstones.hpp>
 #include <pgbaton/base/lsn.hpp>
 #include <pgbaton/pg/connection.hpp>
 
@@ -28,8 +29,9 @@ struct ApplierOptions {
   int applier_number = 0, applier_count = 1;
   std::int64_t epoch = 0;
   Strategy strategy = Strategy::batch;
-  bool replica_role = true;          // SET session_replication_role = replica; refused: Error(preflight)
-  std::string lock_timeout = "30s";  // S37: a blocked apply says so instead of waiting for ever
+  bool replica_role = true;                         // SET session_replication_role = replica; refused: Error(preflight)
+  std::shared_ptr<const TombstoneRule> tombstones;  // none: as the rule of the default constructor
+  std::string lock_timeout = "30s";                 // S37: a blocked apply says so instead of waiting for ever
 };
 
 struct ApplyCounters {

@@ -13,6 +13,7 @@ namespace pgbaton::apply {
 
 enum class GuardMode {
   column,  // kGuardColumn holds the commit LSN of the row's last change
+  ledger,  // a side table holds it, for the keys that changed since the boundary
   none,    // relies on progress alone (G3)
 };
 
@@ -42,6 +43,7 @@ struct TargetTable {
   bool key_is_arbiter = false;        // a unique index on the target covers exactly the key: ON CONFLICT may name it
   bool old_rows_are_full = false;     // REPLICA IDENTITY FULL
   GuardMode guard = GuardMode::column;
+  std::string ledger;  // of guard ledger: "pgbaton"."ledger_…"; its k1 … kn are the columns of `key`, in that order
   Delivery delivery = Delivery::in_order;
 };
 

@@ -30,6 +30,7 @@ struct Column {
   bool has_default = false;
   char identity = ' ';   // 'a' ALWAYS, 'd' BY DEFAULT, ' ' none
   char generated = ' ';  // 's' stored, 'v' virtual, ' ' none
+  int fixed_bytes = 0;   // attlen of a type of fixed width; 0 of others
 };
 
 enum class Identity {

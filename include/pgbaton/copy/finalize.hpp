@@ -4,6 +4,7 @@
 #include <pgbaton/copy/copy.hpp>
 #include <pgbaton/copy/schema.hpp>
 #include <pgbaton/pg/control.hpp>
+#include <pgbaton/state/store.hpp>
 
 #include <stop_token>
 #include <vector>
@@ -23,6 +24,11 @@ void add_guard(pg::Control& target, const QualifiedName& table, Lsn boundary);
 // Never CASCADE; Error(rejected) names what depends. Of an inherited column the ancestors' go first. None: nothing
 // happens.
 void drop_guard(pg::Control& target, const QualifiedName& table);
+// The side table of a table with guard `ledger`, empty, in schema pgbaton; its name and key go into `table`. Only
+// before the first change is applied to the table. False: the target's table has no key for one, nothing is made.
+bool add_ledger(pg::Control& target, const std::string& replica, const catalog::Table& source,
+                state::TableState& table);
+void drop_ledger(pg::Control& target, const std::string& ledger);  // none of this name: nothing happens
 void analyze(pg::Control& target, const QualifiedName& table);
 
 struct RestReport {

@@ -15,7 +15,8 @@ struct PlannedTable {
   int parts = 1;               // COPY commands
   bool copied = true;          // false: `note` says why not
   state::GuardKind guard = state::GuardKind::none;
-  std::string publication;  // "" when its rows are not published by its own name
+  std::string guard_reason;  // of a copied table without guard column
+  std::string publication;   // "" when its rows are not published by its own name
   std::string note;
 };
 
@@ -41,7 +42,7 @@ struct DryRun {
   Estimate estimate;
 };
 
-// Reads the source in read-only transactions, and nothing else. `kept` are the tables that an earlier run has copied.
+// Reads both sides in read-only transactions, and nothing else. `kept` are the tables that an earlier run has copied.
 DryRun plan_clone(const CloneOptions& options, const std::set<QualifiedName>& kept = {});
 
 }  // namespace pgbaton::snapshot

@@ -29,7 +29,7 @@ enum class TablePhase { pending, copying, copied, indexed, done, skipped };
 std::string_view to_string(TablePhase phase);
 TablePhase parse_table_phase(std::string_view text);
 
-enum class GuardKind { column, none };
+enum class GuardKind { column, ledger, none };
 std::string_view to_string(GuardKind kind);
 GuardKind parse_guard_kind(std::string_view text);
 
@@ -66,7 +66,9 @@ struct TableState {
   Lsn boundary;               // commit LSN >= boundary is applied; 0 until copied
   Lsn floor;                  // commit LSN of the last TRUNCATE; 0 none
   GuardKind guard = GuardKind::column;
-  bool guarded = false;  // the guard column exists (or the kind is none)
+  bool guarded = false;  // the guard column or the ledger exists (or the kind is none)
+  // Of kind ledger: the side table's name in schema pgbaton, and the key columns it was made for (quoted, with commas).
+  std::string ledger, ledger_key;
   TablePhase phase = TablePhase::pending;
   std::int64_t rows = 0, bytes = 0, bytes_total = 0;  // copied; bytes_total is the estimate
   std::string note;                                   // why skipped, or what a person should know
@@ -105,6 +107,32 @@ struct Request {
   Fields payload;
   std::string state;  // as load_request() saw it
   Fields result;      // may be there before it is done
+};
+
+// Somebody may still deliver changes of this table that are older than a delete (resync, repair, replay).
+struct Hold {
+  std::int64_t id = 0;
+  QualifiedName table;
+  Lsn from_lsn;   // 0 until the writer has taken it up
+  Lsn until_lsn;  // 0: until it is released
+  std::string reason;
+  double age_seconds = 0;
+};
+
+struct Expiry {
+  Lsn expired_lsn;           // below it everything may be gone
+  std::int64_t removed = 0;  // rows
+  bool more = false;         // a table had more than rows_at_once
+};
+
+struct GuardSizes {
+  Lsn expired_lsn;
+  std::int64_t tombstones = 0, tombstone_bytes = 0;  // rows by the planner's estimate
+  struct Ledger {
+    QualifiedName table;
+    std::int64_t entries = 0, bytes = 0;  // entries by the planner's estimate
+  };
+  std::vector<Ledger> ledgers;
 };
 
 // NOTIFY channel on which insert_request() announces; the payload is the replica's name.
@@ -173,6 +201,15 @@ class Store {
   // open → taken → done; nullopt when unknown.
   std::optional<std::string> request_state(std::int64_t id);
   std::optional<Request> load_request(std::int64_t id);
+
+  // Retention of tombstones and ledger entries: what these do is told in pgbaton/state/retention.hpp.
+  std::int64_t add_hold(const std::string& name, const QualifiedName& table, std::string_view reason);
+  void limit_hold(std::int64_t id, Lsn until_lsn);
+  void release_hold(std::int64_t id);
+  void activate_hold(const Replica& replica, std::int64_t id, Lsn from_lsn);
+  std::vector<Hold> load_holds(const std::string& name);
+  Expiry expire(const Replica& replica, const std::vector<TableState>& tables, Lsn below_lsn, int rows_at_once);
+  GuardSizes load_guard_sizes(const std::string& name);
 
   void add_event(const std::string& name, std::string_view kind, std::string_view json);  // json may be ""
   // In order; those with an id above `after_id`. Empty without a schema.

@@ -18,12 +18,20 @@
 
 namespace pgbaton::stream {
 
+// How long tombstones and ledger entries stay beyond what is needed (pgbaton/state/retention.hpp).
+struct RetentionOptions {
+  bool always = false;                 // --tombstones always: every delete leaves one
+  std::optional<std::uint64_t> bytes;  // of WAL
+  std::optional<Milliseconds> time;
+};
+
 struct StreamOptions {
   pg::Endpoint source, target;
   std::uint64_t memory_bytes = 256u << 20;  // --memory: queue and window together
   std::size_t window_changes = 50'000;      // a window is written when one of these is reached …
   Milliseconds window_age{200};             // … or the queue is empty
   bool change_by_change = false;            // for tests: the strategy without batches
+  RetentionOptions retention;
   // No connection that lasts for so long, or, when the run shall end by itself, nothing that moves: Error(timed_out).
   std::optional<Milliseconds> give_up_after;
 };

@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pgbaton/apply/applier.hpp>
-#include <pgbaton/embedded_sql.hpp>
+#include <pgbaton/copy/finalize.hpp>
+#include <pgbaton/state/store.hpp>
 
 #include "support/cluster.hpp"
 #include "unit/apply/change_builder.hpp"
@@ -13,8 +14,8 @@ namespace pgbaton::testing {
 class ApplyTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    db().exec(std::string(sql::target_schema));
-    db().exec(std::string(sql::target_schema_2));
+    control_ = pg::open_control(endpoint(), "test");
+    state::Store(*control_).install();
     db().exec(
         "insert into pgbaton.progress (replica, generation, applier_number, applier_count, epoch, applied_lsn) "
         "values ('r', 'g', 0, 1, 7, '0/1')");
@@ -34,6 +35,21 @@ class ApplyTest : public ::testing::Test {
     return describe(name, key);
   }
 
+  // Makes a ledger instead.
+  apply::TargetTable ledgered(const std::string& name, const std::vector<std::string>& key) {
+    apply::TargetTable table = describe(name, key);
+    auto source = *catalog::load_table(*control_, table.name);
+    source.identity = catalog::Identity::index;
+    source.identity_columns = key;
+    state::TableState state;
+    state.name = table.name;
+    EXPECT_TRUE(copy::add_ledger(*control_, "r", source, state));
+    table.guard = apply::GuardMode::ledger;
+    table.ledger = QualifiedName{"pgbaton", state.ledger}.quoted();
+    return table;
+  }
+  pg::Control& control() { return *control_; }
+
   apply::ApplierOptions options(apply::Strategy strategy = apply::Strategy::batch) const {
     apply::ApplierOptions options;
     options.replica = "r";
@@ -50,6 +66,12 @@ class ApplyTest : public ::testing::Test {
     applier.begin();
     applier.apply(log.all());
     applier.commit(log.all().back().commit_lsn, 0, 1);
+  }
+  // The same for changes that are older than what was applied before: progress never goes back.
+  static void apply_late(apply::Applier& applier, const ChangeLog& log) {
+    applier.begin();
+    applier.apply(log.all());
+    applier.commit(Lsn{1u << 20}, 0, 1);
   }
   // The error that a window meets; the transaction is rolled back.
   static Error refusal(apply::Applier& applier, const ChangeLog& log) {
@@ -70,6 +92,7 @@ class ApplyTest : public ::testing::Test {
  private:
   Cluster cluster_;
   Session session_ = cluster_.session();
+  std::unique_ptr<pg::Control> control_;
 };
 
 inline apply::TargetTable ApplyTest::describe(const std::string& name, const std::vector<std::string>& key) {

@@ -88,7 +88,12 @@ class RandomSource {
   std::map<Key, Cells> rows_;
 };
 
-class RandomApply : public ApplyTest {
+enum class Guarded { column, column_and_tombstones, ledger };
+void PrintTo(Guarded guarded, std::ostream* out) {
+  *out << (guarded == Guarded::column ? "column" : guarded == Guarded::ledger ? "ledger" : "column_and_tombstones");
+}
+
+class RandomApply : public ApplyTest, public ::testing::WithParamInterface<Guarded> {
  protected:
   void SetUp() override {
     ApplyTest::SetUp();
@@ -97,17 +102,50 @@ class RandomApply : public ApplyTest {
                 " (id int, \"s K\" text, a text, b text, arr int[], primary key (id, \"s K\"))");
     guarded("plain", {});
   }
+  // The table as `seen_<table>`, with the guard as its last column.
+  apply::TargetTable make(const std::string& name) {
+    const std::vector<std::string> key{"id", "s K"};
+    const bool has_ledger = GetParam() == Guarded::ledger;
+    auto table = has_ledger ? ledgered(name, key) : guarded(name, key);
+    if (has_ledger)
+      db().exec("create view seen_" + name + " as select t.*, l.commit_lsn from " + name + " t join " + table.ledger +
+                " l on (l.k1, l.k2) = (t.id, t.\"s K\") and not l.deleted");
+    else
+      db().exec("create view seen_" + name + " as table " + name);
+    return table;
+  }
+  std::unique_ptr<apply::Applier> make_applier(apply::Strategy strategy) {
+    auto options = this->options(strategy);
+    options.tombstones = std::make_shared<apply::TombstoneRule>(GetParam() == Guarded::column_and_tombstones);
+    return std::make_unique<apply::Applier>(pg::Connection::open(endpoint(), "apply"), options);
+  }
   static std::string difference(const std::string& table) {
-    return "(table plain except all table " + table + ") union all (table " + table + " except all table plain)";
+    return "(table plain except all table seen_" + table + ") union all (table seen_" + table +
+           " except all table plain)";
+  }
+  // Keys that are gone have a tombstone, at the LSN of their last change, and no entry says otherwise.
+  std::string stones(const apply::TargetTable& table) const {
+    if (GetParam() == Guarded::ledger) return "select k1::text, k2, commit_lsn from " + table.ledger + " where deleted";
+    return "select key::json->>0, key::json->>1, commit_lsn from pgbaton.tombstone s where table_name = '" +
+           table.name.name + "' and not exists (select from " + table.quoted +
+           " t where t.id::text = s.key::json->>0 and t.\"s K\" = s.key::json->>1)";
   }
 };
 
-TEST_F(RandomApply, BothStrategiesEqualPlainSql) {
-  const apply::TargetTable batch_table = guarded("batch", {"id", "s K"}), each_table = guarded("each", {"id", "s K"});
-  const auto batch_applier = applier(apply::Strategy::batch), each_applier = applier(apply::Strategy::change_by_change);
+INSTANTIATE_TEST_SUITE_P(Guard, RandomApply,
+                         ::testing::Values(Guarded::column, Guarded::column_and_tombstones, Guarded::ledger),
+                         ::testing::PrintToStringParamName());
+
+TEST_P(RandomApply, BothStrategiesEqualPlainSql) {
+  const apply::TargetTable batch_table = make("batch"), each_table = make("each");
+  const auto batch_applier = make_applier(apply::Strategy::batch),
+             each_applier = make_applier(apply::Strategy::change_by_change);
   unsigned lsn = 16;
   for (unsigned seed = 1; seed <= 6; ++seed) {
     db().exec("truncate plain, batch, each");
+    if (GetParam() == Guarded::ledger)  // the random source begins anew, at the LSNs that follow
+      db().exec("update " + batch_table.ledger + " set deleted = true; update " + each_table.ledger +
+                " set deleted = true");
     RandomSource source(seed, batch_table, each_table);
     std::mt19937 sizes(seed);
     for (int window = 0; window < 12; ++window) {
@@ -123,6 +161,10 @@ TEST_F(RandomApply, BothStrategiesEqualPlainSql) {
       ASSERT_THAT(rows(difference("batch")), IsEmpty()) << "seed " << seed << " window " << window;
       ASSERT_THAT(rows(difference("each")), IsEmpty()) << "seed " << seed << " window " << window;
     }
+    if (GetParam() == Guarded::column) continue;
+    ASSERT_GT(rows(stones(batch_table)).size(), 5);
+    ASSERT_THAT(rows("(" + stones(batch_table) + ") except all (" + stones(each_table) + ")"), IsEmpty());
+    ASSERT_THAT(rows("(" + stones(each_table) + ") except all (" + stones(batch_table) + ")"), IsEmpty());
   }
   EXPECT_EQ(batch_applier->counters().fallbacks, 0);
   EXPECT_LT(batch_applier->counters().rows_written, each_applier->counters().rows_written);

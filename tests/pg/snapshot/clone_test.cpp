@@ -112,15 +112,15 @@ TEST_F(CloneTest, PartitionTreesAreGuardedAtTheRoot) {
   EXPECT_THAT(testing::differences(source_.conninfo(), target_.conninfo()), IsEmpty());
 }
 
-TEST_F(CloneTest, NoGuardWhereItCannotBe) {
+TEST_F(CloneTest, ALedgerWhereNoColumnCanBe) {
   source_.exec(
       "create table typed (id int primary key); create table user_of_it (id int primary key, t typed);"
       "create table parent (id int primary key); create table child (primary key (id)) inherits (parent);"
       "insert into parent values (1); insert into child values (2)");
   clone(options());
-  EXPECT_EQ(state_of("typed", "guard || guarded"), "nonetrue");
-  EXPECT_EQ(state_of("parent", "guard"), "none");
-  EXPECT_EQ(state_of("child", "guard"), "none");
+  EXPECT_EQ(state_of("typed", "guard || guarded || (ledger <> '') || ledger_key"), "ledgertruetrue\"id\"");
+  EXPECT_EQ(state_of("parent", "guard"), "ledger");
+  EXPECT_EQ(state_of("child", "guard"), "ledger");
   EXPECT_EQ(state_of("user_of_it", "guard"), "column");
   EXPECT_THAT(testing::differences(source_.conninfo(), target_.conninfo()), IsEmpty());
 }

@@ -119,11 +119,23 @@ TEST(Options, WhatALaterVersionBringsIsRefusedNotIgnored) {
   for (const char* command : {"resync", "rebuild", "switchover"})
     EXPECT_THAT(refusal({command, "public.t", "--repair"}), HasSubstr("not in this version yet")) << command;
   EXPECT_THAT(refusal({"clone", "--appliers", "4"}), HasSubstr("--appliers 4: not in this version yet"));
-  EXPECT_THAT(refusal({"clone", "--guard", "ledger"}), HasSubstr("--guard ledger: not in this version yet"));
   EXPECT_EQ(refusal({"clone", "--appliers", "1"}), "accepted");
   EXPECT_EQ(refusal({"verify", "--repair", "--sample", "10", "--where", "id > 3"}), "accepted");
   EXPECT_THAT(refusal({"verify", "--sample", "0"}), HasSubstr("--sample: 0 is not between 1"));
   EXPECT_THAT(refusal({"clone", "--repair"}), HasSubstr("It belongs to: verify."));
+}
+
+TEST(Options, RetentionOfTombstones) {
+  const auto parsed = [](const std::string& text) {
+    Options options;
+    options.tombstone_retention = text;
+    return retention_options(options);
+  };
+  EXPECT_EQ(parsed("64MB").bytes, std::uint64_t{64} << 20);
+  EXPECT_EQ(parsed("2h").time, Milliseconds(7'200'000));
+  EXPECT_FALSE(parsed("auto").bytes || parsed("auto").time || parsed("").bytes || parsed("").time);
+  EXPECT_THAT(refusal({"follow", "--tombstone-retention", "a while"}), HasSubstr("a while"));
+  EXPECT_THAT(refusal({"follow", "--tombstones", "never"}), HasSubstr("--tombstones"));
 }
 
 TEST(Options, PasswordsAreInNoMessage) {
