@@ -64,13 +64,16 @@ constexpr std::string_view kWithSettings = R"(
 select r.rolname from pg_db_role_setting s join pg_roles r on r.oid = s.setrole
  where s.setdatabase = (select oid from pg_database where datname = current_database()))";
 
-// Without owners the grantees still count, and without privileges the owners: both off makes roles irrelevant.
+// Without owners the grantees still count, and without privileges the owners: with both off only settings name roles.
 void check_roles(const CheckOptions& options, CheckSide& source, CheckSide& target, Findings& findings) {
   const auto& schema = options.clone.schema_options;
   if (!schema.owners && !schema.privileges && !schema.settings) return;
   const auto owners = texts(*source.connection, std::string(kOwners));
-  auto used = owners;
-  used.merge(texts(*source.connection, std::string(kGrantees)));
+  std::set<std::string> used;
+  if (schema.owners || schema.privileges) {
+    used = owners;
+    used.merge(texts(*source.connection, std::string(kGrantees)));
+  }
   if (options.clone.filter.empty()) {
     if (schema.privileges) used.merge(texts(*source.connection, std::string(kOfDatabase)));
     if (schema.settings) used.merge(texts(*source.connection, std::string(kWithSettings)));
