@@ -24,10 +24,13 @@ enum class Harm {
 
 enum class Command { clone, follow, huge_follow, finish, drop };
 
+// Whether a server is back in time to be waited for is chance: the run gets over it (0) or ends with 1.
+inline constexpr int kOneOrNone = -1;
+
 struct FaultRow {
   const char* point;  // failpoint, "name" or "name@N"
   Harm harm;
-  int code = 137;          // of the run that met the fault; 0: it got over it by itself
+  int code = 137;          // of the run that met the fault; 0: it got over it by itself; kOneOrNone: either
   const char* phase = "";  // what status says afterwards; one of several as "a|b", "" anything
   const char* role = "";   // for *_backend: LIKE pattern of the connection's role
   const char* says = "";   // regular expression that stderr must match

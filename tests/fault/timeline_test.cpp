@@ -127,7 +127,7 @@ TEST_F(HistoryTest, TargetThatWentBackIsRefused) {
 
   target().exec("create database empty");
   const auto elsewhere = Tool::run({"follow", "--source", source().conninfo(), "--target", target().conninfo("empty")});
-  expect_refused(elsewhere, 2, "knows no replica", "pgbaton clone");
+  expect_refused(elsewhere, 2, "no replica named default on this target", "pgbaton clone");
 
   target().stop();
   target().restore_files(present);
