@@ -1,6 +1,6 @@
-// Random schemas through clone, kills and stream: schemas --schemas N --seed S [--round R] [--results FILE --commit
-// HASH]. Usually started by scripts/fuzz. A schema is a namespace with own types and two to four random tables; some
-// twenty share one clone, which is a round. Exit code 0 only when nothing differed.
+// Random schemas through clone, kills and stream: schemas --schemas N --seed S [--round R] [--from 14 --to 17]
+// [--results FILE --commit HASH]. Usually started by scripts/fuzz. A schema is a namespace with own types and two to
+// four random tables; some twenty share one clone, which is a round. Exit code 0 only when nothing differed.
 //
 // Schemas, options and transactions follow from the seed and the round; timing is that of real processes.
 #include <fmt/format.h>
@@ -22,6 +22,7 @@ struct Settings {
   int schemas = kSchemasOfRound;
   std::uint64_t seed = 1;
   int first_round = 1;
+  int source_major = 15, target_major = 15;
   std::string results, commit;
 };
 
@@ -37,6 +38,10 @@ Settings read_settings(int count, char** words) {
       settings.seed = std::stoull(value);
     else if (name == "--round")
       settings.first_round = std::stoi(value);
+    else if (name == "--from")
+      settings.source_major = std::stoi(value);
+    else if (name == "--to")
+      settings.target_major = std::stoi(value);
     else if (name == "--results")
       settings.results = value;
     else if (name == "--commit")
@@ -52,6 +57,7 @@ void append_result(const Settings& settings, const Report& report, double second
   const nlohmann::json line{{"seed", settings.seed},
                             {"round", settings.first_round},
                             {"commit", settings.commit},
+                            {"majors", fmt::format("{} to {}", settings.source_major, settings.target_major)},
                             {"schemas", report.schemas},
                             {"tables", report.tables},
                             {"starts", report.starts},
@@ -81,7 +87,7 @@ int main(int count, char** words) try {
   const auto begun = std::chrono::steady_clock::now();
   Report report;
   try {
-    Servers servers;
+    Servers servers(settings.source_major, settings.target_major);
     for (int done = 0, round = settings.first_round; done < settings.schemas; done += kSchemasOfRound)
       run_round(servers, report, settings.seed, round++, std::min(kSchemasOfRound, settings.schemas - done));
   } catch (const std::exception& error) {

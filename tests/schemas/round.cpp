@@ -261,9 +261,9 @@ class Round {
 
 }  // namespace
 
-Servers::Servers()
-    : source({.settings = {{"logical_decoding_work_mem", "64kB"}, {"fsync", "off"}}}),
-      target({.settings = {{"fsync", "off"}}}) {}
+Servers::Servers(int source_major, int target_major)
+    : source({.major = source_major, .settings = {{"logical_decoding_work_mem", "64kB"}, {"fsync", "off"}}}),
+      target({.major = target_major, .settings = {{"fsync", "off"}}}) {}
 
 void Report::fail(const std::string& what) {
   failures.push_back(what);

@@ -11,7 +11,7 @@ namespace pgbaton::schemas {
 
 struct Servers {
   testing::Cluster source, target;
-  Servers();
+  Servers(int source_major, int target_major);
 };
 
 struct Report {

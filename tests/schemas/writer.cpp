@@ -10,7 +10,7 @@ using testing::SqlError;
 namespace {
 
 // A pause between transactions: the point is the mixture, not the load.
-constexpr int kPauseMilliseconds = 40;
+constexpr int kPauseMilliseconds = 25;
 
 // Constraints, deadlocks, locks not had in time, a TRUNCATE with deferred checks pending, one row twice in an upsert.
 bool is_chance(const std::string& sqlstate) {
