@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace pgbaton::schemas {
@@ -166,9 +167,19 @@ Step copy(Random& random, const Table& table) {
   return {fmt::format("copy {} ({}) from stdin", table.name, names(columns)), rows};
 }
 
+// In the middle of the stream. FULL with a generated column would be no identity at all.
+std::string change_identity(Random& random, const Table& table) {
+  const bool may =
+      table.identity == Identity::primary_key && table.leaves.empty() && table.children.empty() &&
+      std::none_of(table.columns.begin(), table.columns.end(), [](const Column& c) { return c.generated; });
+  if (!may) return update(random, table);
+  return fmt::format("alter table {} replica identity {}", table.name, chance(random, 50) ? "full" : "default");
+}
+
 Transaction any_steps(Random& random, const Table& table, const std::vector<Table>& tables) {
   const int kind = pick(random, 1, 1000);
   if (kind <= 12) return {{truncate(random, table, tables)}};
+  if (kind <= 20 && !table.insert_only()) return {{change_identity(random, table)}};
   if (kind <= 80) return {copy(random, table)};
   if (kind <= 400 || table.insert_only()) return {{insert_rows(random, table, pick(random, 1, 5), chance(random, 75))}};
   if (kind <= 620) return {{update(random, table)}};
