@@ -163,8 +163,9 @@ class Round {
     if (chance(random_, 60)) {
       const auto& place = any_of(random_, kPlaces);
       start({{"PGBATON_FAILPOINTS", fmt::format("{}=kill@{}", place.name, pick(random_, 1, place.most))}});
-      const auto deadline = Clock::now() + Milliseconds(pick(random_, 8000, 15'000));
-      while (tool_->running() && Clock::now() < deadline) std::this_thread::sleep_for(Milliseconds(20));
+      // A place that only the stream passes is met soon after, or never.
+      if (tool_->wait_for_stderr("ready:", Milliseconds(15'000)))
+        std::this_thread::sleep_for(Milliseconds(pick(random_, 500, 1500)));
       end_of_start(fmt::format("failpoint {}", place.name));
     } else {
       static constexpr std::array kMilestones{"consistent point", "the copy is complete", "streaming from", "ready:"};
