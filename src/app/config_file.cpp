@@ -38,8 +38,44 @@ struct Reader {
     return result;
   }
 
+  std::string scalar(const YAML::Node& node, std::string_view what) const {
+    if (!node.IsScalar()) throw wrong(node, fmt::format("{} takes one value", what), "Write \"name: value\".");
+    return node.Scalar();
+  }
+
+  catalog::TableChoice read_choice(const YAML::Node& node) const {
+    constexpr auto kForm = "Write \"- {name: schema.table, columns: [a, b], where: condition}\".";
+    if (!node.IsMap()) throw wrong(node, "tables takes a list of maps", kForm);
+    catalog::TableChoice choice;
+    for (const auto& entry : node) {
+      const auto what = scalar(entry.first, "a name");
+      if (what == "name") {
+        choice.name = scalar(entry.second, what);
+      } else if (what == "where") {
+        choice.where = scalar(entry.second, what);
+      } else if (what == "columns" && entry.second.IsSequence()) {
+        for (const auto& column : entry.second) choice.columns.push_back(scalar(column, what));
+      } else {
+        throw wrong(entry.first, fmt::format("tables: \"{}\" is not known here, or has no list", what), kForm);
+      }
+    }
+    if (choice.name.empty() || (choice.columns.empty() && choice.where.empty()))
+      throw wrong(node, "tables: an entry needs a name, and columns or where", kForm);
+    return choice;
+  }
+
+  // The one option that is no flag: a list of maps.
+  void read_choices(const YAML::Node& key, const YAML::Node& value) {
+    if (!seen.insert("tables").second)
+      throw wrong(key, "tables stands here for the second time", "Remove one of the two.");
+    if (value.IsNull()) return;
+    if (!value.IsSequence()) throw wrong(value, "tables takes a list", "Write \"- {name: schema.table, …}\" below it.");
+    for (const auto& item : value) options.filter.choices.push_back(read_choice(item));
+  }
+
   void read(const YAML::Node& key, const YAML::Node& value) {
     const std::string& name = key.Scalar();
+    if (name == "tables") return read_choices(key, value);
     const OptionSpec* spec = find_option(name);
     if (spec == nullptr || spec->name == "config") {
       std::vector<std::string_view> names;

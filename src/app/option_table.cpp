@@ -104,6 +104,13 @@ const std::array kOptions = {
     OptionSpec{"tombstone-retention", "SIZE|DURATION", &Options::tombstone_retention, kStreams, true, "",
                "keep tombstones and ledger entries for so much WAL or time beyond what is needed; default only what is "
                "needed"},
+    OptionSpec{
+        "drift", "HOW", &Options::drift, kStreams, true, "stop|add-columns",
+        "a column that came on the source while streaming: stop before its first row, exit 8, with the statement "
+        "that mends the target (default); or add it there, with type and default, and go on"},
+    OptionSpec{"missing", "HOW", &Options::missing, kStreams, true, "stop|repair",
+               "an update or delete whose row is not on the target: stop, exit 8 (default); or put the row right, from "
+               "the change itself or from the source"},
     OptionSpec{"slot-wait", "DURATION", &Options::slot_wait, kClone, true, "",
                "how long creating the slot may wait for open transactions; default 60s"},
     OptionSpec{"slot-failover", "", &Options::slot_failover, kCheck | kClone, true, "",

@@ -71,6 +71,7 @@ Json tables_document(const StatusReport& report) {
                       {"bytes", table.bytes},
                       {"guard", to_string(table.guard)},
                       {"inserts_only", table.inserts_only},
+                      {"missing_rows", table.missing_rows},
                       {"note", text_or_null(table.note)}});
   return tables;
 }

@@ -30,7 +30,12 @@ void SourceWatch::run(const std::stop_token& stop) {
 void SourceWatch::look() noexcept {
   try {
     auto source = pg::open_control(context_.source(), "watch");
-    report_.look(*source, replica_, tables_);
+    std::unique_ptr<pg::Control> opened;
+    const auto target = [&]() -> pg::Control& {
+      if (!opened) opened = pg::open_control(context_.target(), "watch");
+      return *opened;
+    };
+    report_.look(*source, target, replica_, tables_);
   } catch (const std::exception& error) {
     try {
       log::debug("looking for changes on the source: {}", error.what());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/copy/deferrable.hpp>
+#include <pgbaton/snapshot/take_in.hpp>
 #include <pgbaton/source/slot.hpp>
 
 #include "known.hpp"
@@ -77,6 +78,24 @@ void mark_ready(const Context& context, const state::Replica& replica) {
 
 }  // namespace
 
+namespace {
+
+// Streams to the end; partitions that the stream meets and does not know are taken in on the way, if that is wanted.
+stream::Ended stream_on(const Context& context, stream::Stream& stream, const state::Replica& replica,
+                        const stream::Until& until) {
+  for (;;) {
+    try {
+      return stream.run(until, context.stop);
+    } catch (const Error& error) {
+      if (error.sqlstate() != stream::kUnknownTable || context.options.drift != "add-columns") throw;
+      log::info("{}", error.describe());
+      if (snapshot::take_in_partitions(context.clone_options(true), replica, context.stop) == 0) throw;
+    }
+  }
+}
+
+}  // namespace
+
 StreamRun run_stream(const Context& context, state::Lease& lease, const state::Replica& replica,
                      const stream::Until& until, bool completes) {
   bool bounded = !std::holds_alternative<stream::OpenEnded>(until);
@@ -87,7 +106,7 @@ StreamRun run_stream(const Context& context, state::Lease& lease, const state::R
     SourceWatch watch(context, replica);
     if (!bounded) watch.start();
     ProgressDisplay display(context.progress_style(), stream_view([&] { return stream.status(); }));
-    run.ended = stream.run(until, context.stop);
+    run.ended = stream_on(context, stream, replica, until);
   }
   run.status = stream.status();
   run.time = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);

@@ -38,6 +38,7 @@ void AnyOrderWriter::write(const Change& change) {
     case Operation::remove:
       return remove(change);
     case Operation::truncate:
+    case Operation::define:
       return;
   }
 }

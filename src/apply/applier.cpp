@@ -39,7 +39,7 @@ struct Applier::Impl {
         begin(options.replica_role ? kBegin : std::string(kBegin) + kDeferConstraints),
         tombstones(options.tombstones ? options.tombstones : std::make_shared<TombstoneRule>()),
         targets(connection),
-        session{connection, targets, options.replica, *tombstones, {}, {}},
+        session{connection, targets, options.replica, *tombstones, {}, {}, options.row_source, options.repair_missing},
         rows(session),
         batches(session, rows) {
     set_up_session(connection, options);
@@ -170,6 +170,8 @@ void Applier::commit(Lsn applied_lsn, std::int64_t source_commit_time, std::int6
         .side(Side::target)
         .lsn(applied_lsn);
   ++i.counters.target_transactions;
+  i.counters.missing_rows = i.session.missing_rows;
+  if (i.options.row_source != nullptr) i.options.row_source->release();
   PGBATON_FAILPOINT("apply_after_commit");
 }
 
@@ -178,6 +180,7 @@ void Applier::rollback() {
   if (!i.open) return;
   i.open = false;
   i.targets.forget();
+  if (i.options.row_source != nullptr) i.options.row_source->release();
   // A lost connection has taken its transaction along.
   if (PQstatus(i.connection.get()) == CONNECTION_OK) i.connection.exec("ROLLBACK");
 }

@@ -130,7 +130,8 @@ Batch Batch::plan(std::span<const Change> window) {
 }
 
 void Coalescer::add(const Change& change) {
-  if (change.operation == Operation::truncate) return close_step(&change);
+  if (change.operation == Operation::truncate || change.operation == Operation::define || change.partial_insert)
+    return close_step(&change);
   TableState& state = state_of(change);
   if (state.keeps_order) return keep_order(state, change);
   switch (change.operation) {
@@ -141,6 +142,7 @@ void Coalescer::add(const Change& change) {
     case Operation::remove:
       return remove(state, change.old_row, change.commit_lsn);
     case Operation::truncate:
+    case Operation::define:
       return;
   }
 }

@@ -1,5 +1,6 @@
 #include "row_writer.hpp"
 
+#include "missing.hpp"
 #include "reject.hpp"
 #include "row_sql.hpp"
 #include "tombstone.hpp"
@@ -15,8 +16,8 @@ namespace pgbaton::apply {
 namespace {
 
 constexpr std::string_view kMissingHint =
-    "The row was removed on the target, or never copied: put it back as the source has it, then run the same command "
-    "again; or start anew with pgbaton clone --restart.";
+    "The row was removed on the target, or never copied: run the same command with --missing repair, or put it back as "
+    "the source has it; or start anew with pgbaton clone --restart.";
 constexpr std::string_view kConflictHint =
     "Something else wrote to the target: remove the row there, then run the same command again; or start anew with "
     "pgbaton clone --restart.";
@@ -64,8 +65,8 @@ bool buries_first(const RowSession& session, const Change& change) {
 }
 
 bool is_one_statement(const RowSession& session, const Change& change) {
-  return change.operation != Operation::truncate && !is_any_order(change) && !changes_keyless_identity(change) &&
-         !buries_first(session, change);
+  return change.operation != Operation::truncate && change.operation != Operation::define && !change.partial_insert &&
+         !is_any_order(change) && !changes_keyless_identity(change) && !buries_first(session, change);
 }
 
 void check_shape(const Change& change) {
@@ -86,6 +87,15 @@ void check_shape(const Change& change) {
         .table(change.table->quoted)
         .lsn(change.commit_lsn)
         .hint("This is a fault in pgbaton: please report it with the table's definition.");
+}
+
+void define(RowSession& session, const Change& change) {
+  const std::string sql(change.definition);
+  try {
+    session.connection.exec(sql);
+  } catch (const Error& error) {
+    throw located(error, change).hint("Run it by hand on the target, changed as it needs, and start again: " + sql);
+  }
 }
 
 }  // namespace
@@ -150,7 +160,9 @@ bool RowWriter::write_chunk(std::span<const Change> chunk) {
 }
 
 void RowWriter::write(const Change& change) {
+  if (change.partial_insert) return insert_partly(session_, change);
   if (change.operation == Operation::truncate) return write_truncate(session_, change);
+  if (change.operation == Operation::define) return define(session_, change);
   check_shape(change);
   if (is_any_order(change)) return any_order_.write(change);
   if (changes_keyless_identity(change)) return replace_keyless(change);
@@ -180,6 +192,7 @@ void RowWriter::settle(const Change& change, long long rows) {
     if (!keyless && change.table->key_is_arbiter) return resolve_conflict(change);
     throw rejected(change, "the target took the INSERT but stored no row", kTriggerHint);
   }
+  if (keyless && session_.repair_missing) return repair_missing(session_, change, change.old_row);
   if (keyless) throw rejected(change, "no row on the target equals the one that the source changed", kMissingHint);
   explain_untouched(change, key_row_of(change));
 }
@@ -205,12 +218,19 @@ void RowWriter::explain_untouched(const Change& change, wire::Tuple key_row) {
   const Found found = find_row(session_, change, key_row);
   if (found == Found::newer) {
     ++session_.counts.stale;
+    if (updates && is_rewritten(change)) arrive_at_new_key(session_, change);
     return;
   }
   if (found == Found::missing && is_buried(session_, change, key_row, false)) {
     ++session_.counts.stale;
     return;
   }
+  if (found == Found::missing && is_gone(session_, change, key_row)) {
+    ++session_.counts.stale;
+    if (updates && is_rewritten(change)) arrive_at_new_key(session_, change);
+    return;
+  }
+  if (found == Found::missing && session_.repair_missing) return repair_missing(session_, change, key_row);
   if (found == Found::missing)
     throw rejected(change,
                    fmt::format("the row that the source {} is not on the target", updates ? "updated" : "deleted"),

@@ -1,5 +1,5 @@
 #include <fmt/format.h>
-#include <pgbaton/catalog/table.hpp>
+#include <pgbaton/catalog/choice.hpp>
 
 #include <algorithm>
 #include <unordered_map>
@@ -166,6 +166,7 @@ std::vector<Table> apply_filter(std::vector<Table> tables, const TableFilter& fi
   for (std::size_t i = 0; i < tables.size(); ++i) {
     if (keep[i]) kept.push_back(std::move(tables[i]));
   }
+  apply_choices(kept, filter.choices);
   return kept;
 }
 

@@ -71,7 +71,7 @@ select c.oid::bigint as oid, n.nspname as schema, c.relname as name, c.relkind a
        end as bytes,
        case when s.unmeasured then s.pages
             else coalesce(pg_relation_size(c.oid), 0) / current_setting('block_size')::bigint end as heap_blocks,
-       {} as estimated_rows
+       coalesce(pg_relation_filenode(c.oid), 0)::bigint as filenode, {} as estimated_rows
   from pg_class c join pg_namespace n on n.oid = c.relnamespace join sized s on s.oid = c.oid
        left join top on top.oid = c.oid
  where c.relkind in ('r', 'p') and ($1::oid[] is null or c.oid = any($1::oid[])) and {}

@@ -7,7 +7,8 @@ namespace pgbaton::catalog {
 // `$1` of each is an oid[] of tables to look at, or NULL for all.
 
 // One row per table, ordered by schema and name: oid, schema, name, kind, persistence, replica_identity,
-// attribute_count, parent_oid, root_oid, typed, has_children, bytes, heap_blocks, estimated_rows.
+// attribute_count, parent_oid, root_oid, typed, has_children, bytes, heap_blocks, filenode,
+// estimated_rows.
 std::string tables_query(int version_num);
 // One row per live column, ordered by table and number: table_oid, name, number, type_oid, type_schema, type_name,
 // cast_type, full_type, is_array, is_integer, not_null, has_default, identity, generated.

@@ -44,6 +44,7 @@ Table read_table(const pqxx::row& row) {
   table.row_type_in_use = row["typed"].as<bool>();
   table.bytes = row["bytes"].as<std::uint64_t>();
   table.heap_blocks = row["heap_blocks"].as<std::uint64_t>();
+  table.filenode = row["filenode"].as<Oid>();
   table.estimated_rows = row["estimated_rows"].as<double>();
   return table;
 }

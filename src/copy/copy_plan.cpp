@@ -37,7 +37,7 @@ const TargetColumn& require_column(const catalog::Table& table, const TargetTabl
 }
 
 bool is_copied(const catalog::Column& column) {
-  return column.generated == ' ' && column.name != kGuardColumn;
+  return column.generated == ' ' && column.carried && column.name != kGuardColumn;
 }
 
 std::string range_condition(const BlockRange& range) {
@@ -93,20 +93,26 @@ CopyPlan plan_copy(const catalog::Table& table, const TargetTable& target, bool 
     columns += (columns.empty() ? "" : ", ") + quote_identifier(column.name);
   }
   plan.columnless = plan.columns.empty();
+  const auto filter = table.row_filter.empty() ? "" : fmt::format(" WHERE ({})", table.row_filter);
   const auto name = table.name.quoted();
   plan.clear = clear_statement(table.name, target);
   plan.probe = fmt::format("SELECT {} FROM ONLY {} LIMIT 0", plan.columnless ? "tableoid" : columns, name);
   if (plan.columnless) {
-    plan.read = "SELECT count(*) FROM ONLY " + name;
+    plan.read = "SELECT count(*) FROM ONLY " + name + filter;
     plan.write = fmt::format("INSERT INTO {} SELECT FROM pg_catalog.generate_series(1, ", name);
     return plan;
   }
   // Rows that were written by the transaction that emptied the table can be frozen at once; nobody else can see them.
   const bool frozen = range == nullptr && !target.referenced && target.kind == 'r';
   const auto format = plan.binary ? "binary" : "text";
-  const auto what = range == nullptr
-                        ? fmt::format("{} ({})", name, columns)
-                        : fmt::format("(SELECT {} FROM ONLY {} WHERE {})", columns, name, range_condition(*range));
+  std::string conditions;
+  const auto add = [&](const std::string& condition) {
+    conditions += (conditions.empty() ? " WHERE " : " AND ") + condition;
+  };
+  if (range != nullptr) add(range_condition(*range));
+  if (!table.row_filter.empty()) add("(" + table.row_filter + ")");
+  const auto what = conditions.empty() ? fmt::format("{} ({})", name, columns)
+                                       : fmt::format("(SELECT {} FROM ONLY {}{})", columns, name, conditions);
   plan.read = fmt::format("COPY {} TO STDOUT (FORMAT {})", what, format);
   plan.write = fmt::format("COPY {} ({}) FROM STDIN (FORMAT {}{})", name, columns, format, frozen ? ", FREEZE" : "");
   return plan;

@@ -3,6 +3,8 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/catalog/choice.hpp>
+#include <pgbaton/catalog/origin.hpp>
 #include <pgbaton/pg/connection.hpp>
 
 #include <fmt/format.h>
@@ -40,7 +42,7 @@ std::vector<std::string> shape(const catalog::Table& table) {
 std::string misfit(const catalog::Table& source, const catalog::Table* target) {
   if (target == nullptr) return "the table is missing on the target";
   for (const auto& column : source.columns) {
-    if (column.name == kGuardColumn) continue;
+    if (column.name == kGuardColumn || !column.carried) continue;
     const auto* other = target->find_column(column.name);
     if (other == nullptr) return fmt::format("the target's table lacks column {}", quote_identifier(column.name));
     if (column.generated == ' ' && other->generated != ' ')
@@ -159,7 +161,9 @@ void describe_again(pg::Control& source, std::vector<copy::CopyJob>& pending) {
     auto found = by_oid.find(job.table.oid);
     if (found == by_oid.end()) continue;  // dropped: the copy finds out and says so
     auto name = job.table.name;
+    catalog::keep_choice(job.table, found->second);
     job.table = found->second;
+    job.state.source_shape = catalog::shape_json(job.table);
     if (job.table.name != name)
       throw Error(ErrorKind::rejected, "the table was renamed on the source to " + job.table.name.quoted())
           .side(Side::source)

@@ -38,6 +38,9 @@ std::string_view to_string(Keyless keyless) {
 
 Json as_json(const CloneOptions& options, const catalog::Server& source) {
   const auto& filter = options.filter;
+  Json choices = Json::array();
+  for (const auto& choice : filter.choices)
+    choices.push_back({{"name", choice.name}, {"columns", choice.columns}, {"where", choice.where}});
   return Json{{"source_system_id", std::to_string(source.system_identifier)},
               {"source_database", source.database},
               {"schema", to_string(options.schema)},
@@ -48,7 +51,8 @@ Json as_json(const CloneOptions& options, const catalog::Server& source) {
               {"exclude_tables", filter.exclude_tables},
               {"include_schemas", filter.include_schemas},
               {"exclude_schemas", filter.exclude_schemas},
-              {"exclude_data", filter.exclude_data}};
+              {"exclude_data", filter.exclude_data},
+              {"tables", choices}};
 }
 
 }  // namespace
@@ -80,8 +84,11 @@ void apply_recorded_choice(const state::Replica& replica, CloneOptions& options)
   auto recorded = Json::parse(replica.options, nullptr, false);
   if (!recorded.is_object()) return;
   auto list = [&](const char* key) { return recorded.value(key, std::vector<std::string>()); };
-  options.filter = {list("include_tables"), list("exclude_tables"), list("include_schemas"), list("exclude_schemas"),
-                    list("exclude_data")};
+  options.filter = {list("include_tables"),  list("exclude_tables"), list("include_schemas"),
+                    list("exclude_schemas"), list("exclude_data"),   {}};
+  for (const auto& choice : recorded.value("tables", Json::array()))
+    options.filter.choices.push_back(
+        {choice.value("name", ""), choice.value("columns", std::vector<std::string>()), choice.value("where", "")});
   options.schema = recorded.value("schema", "full") == "none" ? SchemaMode::none : SchemaMode::full;
 }
 

@@ -2,6 +2,7 @@
 
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/catalog/choice.hpp>
 #include <pgbaton/copy/parts.hpp>
 
 #include <fmt/format.h>
@@ -125,7 +126,9 @@ void skip_table(Build& build, state::TableState& table, const std::string& reaso
 void load_jobs(Build& build) {
   auto states = build.store.load_tables(build.replica);
   std::map<catalog::Oid, catalog::Table> tables;
-  for (auto& table : catalog::load_tables(*build.source)) tables.emplace(table.oid, std::move(table));
+  auto on_source = catalog::load_tables(*build.source);
+  catalog::apply_choices(on_source, build.options.filter.choices);
+  for (auto& table : on_source) tables.emplace(table.oid, std::move(table));
   for (auto& recorded : states) {
     auto found = tables.find(recorded.source_oid);
     bool copied = recorded.phase == TablePhase::copied || recorded.phase == TablePhase::indexed ||

@@ -5,6 +5,8 @@
 
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/catalog/choice.hpp>
+#include <pgbaton/catalog/origin.hpp>
 
 #include <fmt/format.h>
 
@@ -151,7 +153,8 @@ class Planner {
       bool guard = column_reason(root).empty();
       for (const auto& leaf : all_) {
         if (leaf.root_oid != root.oid) continue;
-        bool wanted = by_oid_.contains(leaf.oid) && (leaf.kind == 'p' || skip_reason(leaf).empty());
+        bool wanted = by_oid_.contains(leaf.oid) && !catalog::has_choice(*by_oid_.at(leaf.oid)) &&
+                      (leaf.kind == 'p' || skip_reason(leaf).empty());
         publish = publish && wanted && leaf.identity != Identity::unusable;
         guard = guard && column_reason(leaf).empty();
         if (leaf.kind == 'r') guard = guard && has_key(leaf);
@@ -190,6 +193,7 @@ class Planner {
     job.state.source_oid = table.oid;
     job.state.name = table.name;
     job.state.bytes_total = static_cast<std::int64_t>(table.bytes);
+    job.state.source_shape = catalog::shape_json(table);
     job.state.note = skip_reason(table);
     if (job.state.note.empty()) {
       auto guard = guard_of(table);
@@ -208,12 +212,16 @@ class Planner {
 
   void publish(const Table& table, copy::CopyJob& job, source::PublicationPlan& publications) const {
     if (published_roots_.contains(table.root_oid)) return;  // by its root
+    if (const auto detail = catalog::publication_detail(table); !detail.empty()) {
+      publications.details[table.name] = detail;
+      job.state.note = "only" + detail;
+    }
     if (table.identity != Identity::unusable) {
       publications.tables.push_back(table.name);
       return;
     }
     job.state.inserts_only = true;
-    job.state.note = "inserts and truncate only: " + table.identity_reason;
+    job.state.note += (job.state.note.empty() ? "" : "; ") + ("inserts and truncate only: " + table.identity_reason);
     publications.tables_inserts_only.push_back(table.name);
   }
 
@@ -242,7 +250,26 @@ void set_identity_full(pg::Control& source, const std::vector<Table>& tables, co
 
 }  // namespace
 
+namespace {
+
+void require_choices_possible(pg::Control& source, const CloneOptions& options) {
+  if (options.filter.choices.empty()) return;
+  constexpr int kFirstVersion = 150000;
+  if (source.server_version() < kFirstVersion)
+    throw Error(ErrorKind::preflight,
+                "tables: the source publishes whole tables only; column lists and row filters "
+                "need version 15")
+        .side(Side::source)
+        .hint("Leave `tables` out, or leave whole tables out with --exclude-table.");
+  if (!options.publication.empty())
+    throw Error(ErrorKind::usage, "tables: a publication of your own says itself what it publishes")
+        .hint("Leave out either `tables` or --publication.");
+}
+
+}  // namespace
+
 TablePlan plan_tables(pg::Control& source, pg::Control* target, const CloneOptions& options) {
+  require_choices_possible(source, options);
   auto tables = catalog::load_tables(source);
   if (options.keyless == Keyless::full) {
     set_identity_full(source, tables, options.filter);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/source/publication.hpp>
 #include <span>
@@ -20,9 +21,12 @@ bool exists(pqxx::transaction_base& transaction, const std::string& name) {
 }
 
 // ONLY: the children of a plain parent are tables of their own here, perhaps of the other publication.
-std::string table_list(std::span<const QualifiedName> tables) {
+std::string table_list(std::span<const QualifiedName> tables, const PublicationPlan& plan) {
   std::string text;
-  for (const auto& table : tables) text += (text.empty() ? "ONLY " : ", ONLY ") + table.quoted();
+  for (const auto& table : tables) {
+    text += (text.empty() ? "ONLY " : ", ONLY ") + table.quoted();
+    if (const auto detail = plan.details.find(table); detail != plan.details.end()) text += detail->second;
+  }
   return text;
 }
 
@@ -50,7 +54,7 @@ select n.nspname, c.relname from tree join pg_class c on c.oid = tree.oid join p
 }
 
 void create(pqxx::transaction_base& transaction, const std::string& name, std::string_view actions,
-            std::vector<QualifiedName> tables) {
+            std::vector<QualifiedName> tables, const PublicationPlan& plan) {
   if (exists(transaction, name)) {
     throw Error(ErrorKind::preflight, fmt::format("publication {} exists already", quote_identifier(name)))
         .side(Side::source)
@@ -63,12 +67,32 @@ void create(pqxx::transaction_base& transaction, const std::string& name, std::s
   const auto first = rest.subspan(0, std::min(rest.size(), kTablesPerStatement));
   // Changes of partitions arrive under their own names, and each is filtered by its own boundary.
   transaction.exec0(fmt::format("CREATE PUBLICATION {} {} WITH (publish = '{}'{})", quote_identifier(name),
-                                first.empty() ? "" : "FOR TABLE " + table_list(first), actions,
+                                first.empty() ? "" : "FOR TABLE " + table_list(first, plan), actions,
                                 version >= 130000 ? ", publish_via_partition_root = false" : ""));
   for (rest = rest.subspan(first.size()); !rest.empty();) {
     const auto next = rest.subspan(0, std::min(rest.size(), kTablesPerStatement));
-    transaction.exec0(fmt::format("ALTER PUBLICATION {} ADD TABLE {}", quote_identifier(name), table_list(next)));
+    transaction.exec0(fmt::format("ALTER PUBLICATION {} ADD TABLE {}", quote_identifier(name), table_list(next, plan)));
     rest = rest.subspan(next.size());
+  }
+}
+
+// Whether the application could still write: a row filter over columns outside of the identity makes its UPDATE and
+// DELETE fail. The server looks when such a statement is set up, so explaining one is enough; it changes nothing.
+void require_writable(pqxx::transaction_base& transaction, const PublicationPlan& plan) {
+  for (const auto& table : plan.tables) {
+    const auto detail = plan.details.find(table);
+    if (detail == plan.details.end()) continue;
+    try {
+      transaction.exec("EXPLAIN DELETE FROM ONLY " + table.quoted());
+    } catch (const pqxx::sql_error& error) {
+      throw Error(ErrorKind::preflight,
+                  fmt::format("publishing it{} would make UPDATE and DELETE fail on the source: {}", detail->second,
+                              error.what()))
+          .side(Side::source)
+          .sqlstate(pg::sqlstate_of(error))
+          .table(table.quoted())
+          .hint("Use only columns of the primary key (or replica identity) in `where`, or widen the replica identity.");
+    }
   }
 }
 
@@ -85,6 +109,10 @@ void create(pqxx::transaction_base& transaction, const std::string& name, std::s
     refuse(ErrorKind::preflight,
            "Have the owner of the tables create the publication, and name it with --publication.");
   }
+  constexpr std::array<std::string_view, 6> kOfAChoice{"42601", "42703", "42804", "42883", "42P10", "0A000"};
+  if (std::ranges::find(kOfAChoice, state) != kOfAChoice.end())
+    refuse(ErrorKind::preflight,
+           "Look at `tables` in the configuration: the source refuses a column list or condition.");
   if (state == "42710") {
     refuse(ErrorKind::preflight, "It is not ours, and is never adopted: drop it, or choose another --name.");
   }
@@ -101,9 +129,10 @@ void create_publications(pg::Control& source, const PublicationPlan& plan) {
     try {
       pqxx::work transaction(source);
       transaction.exec0(kLockTimeout);
-      create(transaction, plan.publication, kAllActions, plan.tables);
+      create(transaction, plan.publication, kAllActions, plan.tables, plan);
+      require_writable(transaction, plan);
       if (!plan.tables_inserts_only.empty()) {
-        create(transaction, plan.publication_inserts, kInsertsOnly, plan.tables_inserts_only);
+        create(transaction, plan.publication_inserts, kInsertsOnly, plan.tables_inserts_only, plan);
       }
       transaction.commit();
     } catch (const pqxx::sql_error& error) {

@@ -8,13 +8,18 @@ namespace pgbaton::state {
 
 namespace {
 
+std::string shape_literal(const TableState& t) {
+  return t.source_shape.empty() ? "null::json" : quote_literal(t.source_shape) + "::json";
+}
+
 // One row of a VALUES list; the order of columns is that of insert_table_rows().
 std::string values_row(const Replica& replica, const TableState& t) {
-  return fmt::format("({}, {}, {}, {}, {}, '{}', '{}', '{}', {}, {}, {}, '{}', {}, {}, {}, {}, {})",
+  return fmt::format("({}, {}, {}, {}, {}, '{}', '{}', '{}', {}, {}, {}, '{}', {}, {}, {}, {}, {}, {})",
                      quote_literal(replica.name), quote_literal(replica.generation), quote_literal(t.name.schema),
                      quote_literal(t.name.name), t.source_oid, to_string(t.boundary), to_string(t.floor),
                      to_string(t.guard), t.guarded, quote_literal(t.ledger), quote_literal(t.ledger_key),
-                     to_string(t.phase), t.rows, t.bytes, t.bytes_total, t.inserts_only, quote_literal(t.note));
+                     to_string(t.phase), t.rows, t.bytes, t.bytes_total, t.inserts_only, quote_literal(t.note),
+                     shape_literal(t));
 }
 
 TableState read_table(const pqxx::row& row) {
@@ -33,6 +38,8 @@ TableState read_table(const pqxx::row& row) {
   t.bytes = row["bytes"].as<std::int64_t>();
   t.bytes_total = row["bytes_total"].as<std::int64_t>();
   t.note = row["note"].as<std::string>();
+  t.source_shape = row["source_shape"].as<std::string>();
+  t.missing_rows = row["missing_rows"].as<std::int64_t>();
   return t;
 }
 
@@ -43,10 +50,11 @@ void insert_table_rows(pqxx::transaction_base& tx, const Replica& replica, const
   for (std::size_t at = 0; at < tables.size(); at += kRowsPerStatement) {
     std::string sql =
         "insert into pgbaton.table_state (replica, generation, schema_name, table_name, source_oid, boundary, "
-        "floor_lsn, guard, guarded, ledger, ledger_key, phase, rows, bytes, bytes_total, inserts_only, note) values ";
+        "floor_lsn, guard, guarded, ledger, ledger_key, phase, rows, bytes, bytes_total, inserts_only, note, "
+        "source_shape) values ";
     for (std::size_t i = at; i < std::min(at + kRowsPerStatement, tables.size()); ++i)
       sql += (i == at ? "" : ", ") + values_row(replica, tables[i]);
-    tx.exec(sql);
+    tx.exec(sql + " on conflict do nothing");
   }
 }
 
@@ -55,11 +63,11 @@ std::string Store::copied_statement(const Replica& replica, const TableState& t)
          fmt::format(
              "update pgbaton.table_state t set source_oid = {}, boundary = '{}', floor_lsn = '{}', guard = '{}', "
              "guarded = {}, ledger = {}, ledger_key = {}, phase = '{}', rows = {}, bytes = {}, bytes_total = {}, "
-             "inserts_only = {}, note = {} "
+             "inserts_only = {}, note = {}, source_shape = {} "
              "from mine where t.replica = {} and t.generation = {} and t.schema_name = {} and t.table_name = {}",
              t.source_oid, to_string(t.boundary), to_string(t.floor), to_string(t.guard), t.guarded,
              quote_literal(t.ledger), quote_literal(t.ledger_key), to_string(t.phase), t.rows, t.bytes, t.bytes_total,
-             t.inserts_only, quote_literal(t.note), quote_literal(replica.name), quote_literal(replica.generation),
+             t.inserts_only, quote_literal(t.note), shape_literal(t), quote_literal(replica.name), quote_literal(replica.generation),
              quote_literal(t.name.schema), quote_literal(t.name.name));
 }
 
@@ -67,10 +75,13 @@ std::vector<TableState> Store::load_tables(const Replica& replica) {
   return pg::control(Side::target, "loading table states", [&] {
     std::vector<TableState> tables;
     pqxx::nontransaction tx(connection_);
+    // Columns of later versions by name: whoever only reads does not migrate.
     for (auto row : tx.exec_params(
              "select source_oid, schema_name, table_name, inserts_only, boundary, floor_lsn, "
              "guard, guarded, coalesce(to_jsonb(t)->>'ledger', '') as ledger, coalesce(to_jsonb(t)->>'ledger_key', '') "
-             "as ledger_key, phase, rows, bytes, bytes_total, note from pgbaton.table_state t "
+             "as ledger_key, phase, rows, bytes, bytes_total, note, "
+             "coalesce(to_jsonb(t) ->> 'source_shape', '') as source_shape, "
+             "coalesce(to_jsonb(t) ->> 'missing_rows', '0')::bigint as missing_rows from pgbaton.table_state t "
              "where replica = $1 and generation = $2 order by schema_name, table_name",
              replica.name, replica.generation))
       tables.push_back(read_table(row));
@@ -83,6 +94,32 @@ void Store::store_table(const Replica& replica, const TableState& table) {
   pg::control(Side::target, doing, [&] {
     pqxx::work tx(connection_);
     require_one(tx.exec(copied_statement(replica, table)), replica, doing);
+    tx.commit();
+  });
+}
+
+void Store::store_observed(const Replica& replica, const TableState& table) {
+  pg::control(Side::target, "storing what was seen of " + table.name.quoted(), [&] {
+    pqxx::work tx(connection_);
+    tx.exec(mine_cte(replica) +
+            fmt::format("update pgbaton.table_state t set source_shape = {}, note = {} from mine where t.replica = {} "
+                        "and t.generation = {} and t.schema_name = {} and t.table_name = {}",
+                        shape_literal(table), quote_literal(table.note), quote_literal(replica.name),
+                        quote_literal(replica.generation), quote_literal(table.name.schema),
+                        quote_literal(table.name.name)));
+    tx.commit();
+  });
+}
+
+void Store::add_tables(const Replica& replica, const std::vector<TableState>& tables) {
+  constexpr std::string_view kDoing = "recording tables that came later";
+  pg::control(Side::target, kDoing, [&] {
+    pqxx::work tx(connection_);
+    const auto mine =
+        tx.exec_params("select from pgbaton.replica where name = $1 and generation = $2 and epoch = $3 for share",
+                       replica.name, replica.generation, replica.epoch);
+    if (mine.size() != 1) throw_fenced(replica, kDoing);
+    insert_table_rows(tx, replica, tables);
     tx.commit();
   });
 }

@@ -69,6 +69,11 @@ const apply::TargetTable* Assembler::table_for(wire::Oid oid) {
   if (!in_transaction_) throw protocol_error("the source sent a row outside a transaction");
   if (skip_ || !relations_.wants(oid, commit_lsn_)) return nullptr;
   auto table = relations_.resolve(oid, commit_lsn_);
+  if (const auto definition = relations_.take_definition(); !definition.empty()) {
+    apply::Change change{apply::Operation::define, nullptr, commit_lsn_, {}, {}, {}, false};
+    change.definition = chunk_.arena.copy(definition);
+    chunk_.changes.push_back(change);
+  }
   if (chunk_.tables.empty() || chunk_.tables.back() != table) {
     if (std::find(chunk_.tables.begin(), chunk_.tables.end(), table) == chunk_.tables.end()) {
       chunk_.tables.push_back(table);
@@ -96,12 +101,14 @@ void Assembler::on(const wire::Insert& message) {
   const auto* table = table_for(message.relation_oid);
   if (table == nullptr) return;
   const auto new_row = row_for(*table, message.new_row);
-  for (const auto& value : new_row) {
-    if (value.kind == wire::ValueKind::unchanged) {
-      throw protocol_error("an inserted row has an unchanged TOAST value").table(table->quoted).lsn(commit_lsn_);
-    }
+  apply::Change change{apply::Operation::insert, table, commit_lsn_, new_row, {}, {}, false};
+  for (std::size_t i = 0; i < new_row.size(); ++i) {
+    if (new_row[i].kind != wire::ValueKind::unchanged) continue;
+    if (table->key.empty() || table->columns[i].is_key)
+      throw protocol_error("an inserted row leaves out a value").table(table->quoted).lsn(commit_lsn_);
+    change.partial_insert = true;
   }
-  chunk_.changes.push_back({apply::Operation::insert, table, commit_lsn_, new_row, {}, {}, false});
+  chunk_.changes.push_back(change);
 }
 
 // What the new row leaves out and the old one knows: every column under REPLICA IDENTITY FULL, key columns under a key.

@@ -1,12 +1,14 @@
 #include "relation_map.hpp"
 
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/stream/stream.hpp>
 
 #include "resolve.hpp"
 
 namespace pgbaton::stream {
 
-RelationMap::RelationMap(pg::Control& target, const std::vector<state::TableState>& states) : target_(target) {
+RelationMap::RelationMap(pg::Control& target, const std::vector<state::TableState>& states, DriftPolicy policy)
+    : target_(target), policy_(std::move(policy)) {
   for (const auto& table : states) states_.emplace(table.source_oid, table);
 }
 
@@ -45,16 +47,23 @@ const RelationMap::Entry& RelationMap::find(wire::Oid oid) const {
 
 bool RelationMap::wants(wire::Oid oid, Lsn commit_lsn) const {
   const Entry& entry = find(oid);
-  if (entry.state == nullptr) {
+  // Recorded and not copied: a partition whose taking in was cut short.
+  const bool pending = entry.state != nullptr && (entry.state->phase == state::TablePhase::pending ||
+                                                  entry.state->phase == state::TablePhase::copying);
+  if (entry.state == nullptr || pending) {
     throw Error(ErrorKind::rejected,
                 "the source sent a row of a table that this replica does not know (created, "
                 "attached as a partition, or dropped and made again, after the copy)")
         .side(Side::source)
         .table(entry.relation.name.quoted())
         .lsn(commit_lsn)
+        .sqlstate(kUnknownTable)
         // Taking it out of the publication would not help: what is in the WAL already is sent by the publication of
         // then.
-        .hint("Start anew with `pgbaton clone --restart`.");
+        .hint(
+            "A partition of a table that is replicated as a whole: `pgbaton follow --drift add-columns` makes it on "
+            "the "
+            "target and copies it. Any other table: start anew with `pgbaton clone --restart`.");
   }
   if (entry.state->phase == state::TablePhase::skipped) return false;
   return commit_lsn >= entry.state->boundary;
@@ -62,8 +71,12 @@ bool RelationMap::wants(wire::Oid oid, Lsn commit_lsn) const {
 
 std::shared_ptr<const apply::TargetTable> RelationMap::resolve(wire::Oid oid, Lsn commit_lsn) {
   auto& entry = entries_.at(oid);
-  if (!entry.resolved) entry.resolved = resolve_table(target_, entry.relation, *entry.state, types_, commit_lsn);
-  return entry.resolved;
+  if (entry.resolved) return entry.resolved;
+  auto resolution = resolve_table({target_, policy_, entry.relation, *entry.state, types_, added_[oid], commit_lsn});
+  auto& added = added_[oid];
+  added.insert(added.end(), resolution.mending.added.begin(), resolution.mending.added.end());
+  definition_ += resolution.mending.statements;
+  return entry.resolved = std::move(resolution.table);
 }
 
 }  // namespace pgbaton::stream

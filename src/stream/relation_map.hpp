@@ -6,14 +6,17 @@
 #pragma once
 #include <pgbaton/apply/table.hpp>
 #include <pgbaton/base/lsn.hpp>
+#include <pgbaton/catalog/table.hpp>
 #include <pgbaton/pg/control.hpp>
 #include <pgbaton/state/store.hpp>
 #include <pgbaton/wire/message.hpp>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace pgbaton::stream {
@@ -35,10 +38,17 @@ struct SourceRelation {
   std::optional<std::size_t> guard_at;
 };
 
+// What is done about a table that does not fit any more (drift.hpp).
+struct DriftPolicy {
+  bool add_columns = false;
+  std::function<pg::Control&()> source;  // a connection for looks at the source's catalogs; opened when needed
+  std::string replica, generation;
+};
+
 class RelationMap {
  public:
-  // `target` is used while resolving; both must outlive the map.
-  RelationMap(pg::Control& target, const std::vector<state::TableState>& states);
+  // `target` is used while resolving and must outlive the map.
+  RelationMap(pg::Control& target, const std::vector<state::TableState>& states, DriftPolicy policy);
 
   void on_type(const wire::Type& type);
   void on_relation(const wire::Relation& relation);
@@ -51,6 +61,8 @@ class RelationMap {
   std::optional<std::size_t> guard_at(wire::Oid oid) const { return find(oid).relation.guard_at; }
   // The table in its present shape; throws Error(rejected) with the difference column by column when it does not fit.
   std::shared_ptr<const apply::TargetTable> resolve(wire::Oid oid, Lsn commit_lsn);
+  // SQL that must run on the target before the first row of what resolve() returned; handed out once, mostly "".
+  std::string take_definition() { return std::exchange(definition_, {}); }
 
  private:
   struct Entry {
@@ -63,6 +75,9 @@ class RelationMap {
   pg::Control& target_;
   std::unordered_map<wire::Oid, state::TableState> states_;
   std::unordered_map<wire::Oid, Entry> entries_;
+  const DriftPolicy policy_;
+  std::unordered_map<wire::Oid, std::vector<catalog::Column>> added_;  // by definitions that may not have run yet
+  std::string definition_;
   std::unordered_map<wire::Oid, QualifiedName> types_;  // user-defined: what Type messages said (a domain's base type)
 };
 

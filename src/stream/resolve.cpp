@@ -51,61 +51,57 @@ bool modifier_fits(wire::Oid type_oid, std::int32_t source, std::int32_t target)
   return only_longer && source != -1 && target > source;
 }
 
-// "" when the column fits, else what does not.
-std::string column_difference(const SourceColumn& source, const catalog::Table& table,
-                              const std::map<std::string, TargetType>& types, const TypeNames& names) {
+using Differences = std::vector<Difference>;
+
+// Appends what does not fit; a column that is added by a definition of the stream's own has the source's type.
+void compare_column(const SourceColumn& source, const ToResolve& request, const catalog::Table& table,
+                    const std::map<std::string, TargetType>& types, Differences& differences) {
+  const auto quoted = quote_identifier(source.name);
+  const auto differs = [&](Misfit kind, std::string text) {
+    differences.push_back({kind, source.name, std::move(text), source.type_oid, source.type_modifier});
+  };
   const auto* column = table.find_column(source.name);
-  if (column == nullptr) return fmt::format("column {} is missing on the target", quote_identifier(source.name));
-  if (column->generated != ' ') {
-    return fmt::format("column {} is generated on the target but not on the source", quote_identifier(source.name));
-  }
-  const TargetType& type = types.at(source.name);
+  if (column == nullptr) return differs(Misfit::missing, fmt::format("column {} is missing on the target", quoted));
+  if (column->generated != ' ')
+    return differs(Misfit::generated, fmt::format("column {} is generated on the target only", quoted));
+  const auto found = types.find(source.name);
+  if (found == types.end()) return;
+  const TargetType& type = found->second;
   if (source.type_oid < kFirstNormalObjectId) {
-    if (type.oid != source.type_oid) {
-      return fmt::format("column {} has another type on the source (type OID {}) than on the target ({})",
-                         quote_identifier(source.name), source.type_oid, column->full_type);
-    }
-  } else if (auto named = names.find(source.type_oid); named != names.end()) {
-    if (named->second != column->type && named->second != type.base) {
-      return fmt::format("column {} has type {} on the source and {} on the target", quote_identifier(source.name),
-                         named->second.quoted(), column->full_type);
-    }
+    if (type.oid != source.type_oid) return differs(Misfit::type, "");
+  } else if (auto named = request.types.find(source.type_oid); named != request.types.end()) {
+    if (named->second != column->type && named->second != type.base) return differs(Misfit::type, "");
   }
-  if (!modifier_fits(source.type_oid, source.type_modifier, type.modifier)) {
-    return fmt::format(
-        "column {} has another length or precision on the source (type modifier {}) than on the target ({})",
-        quote_identifier(source.name), source.type_modifier, column->full_type);
-  }
-  return {};
+  if (!modifier_fits(source.type_oid, source.type_modifier, type.modifier)) differs(Misfit::type, "");
 }
 
-void require_fit(const SourceRelation& relation, const catalog::Table& table,
-                 const std::map<std::string, TargetType>& types, const TypeNames& names, Lsn commit_lsn) {
-  std::string differences;
-  for (const auto& column : relation.columns) {
-    if (auto difference = column_difference(column, table, types, names); !difference.empty()) {
-      differences += (differences.empty() ? "" : "; ") + difference;
-    }
-  }
+Differences find_differences(const ToResolve& request, const catalog::Table& table) {
+  Differences differences;
+  const auto types = load_types(request.target, table.oid);
+  for (const auto& column : request.relation.columns) compare_column(column, request, table, types, differences);
   // A column that the source no longer has, and that cannot be left out, would fail on the first insert.
   for (const auto& column : table.columns) {
-    const bool sent = std::any_of(relation.columns.begin(), relation.columns.end(),
-                                  [&](const SourceColumn& c) { return c.name == column.name; });
+    const bool sent =
+        std::ranges::any_of(request.relation.columns, [&](const SourceColumn& c) { return c.name == column.name; });
     const bool may_be_left_out =
         !column.not_null || column.has_default || column.identity != ' ' || column.generated != ' ';
-    if (!sent && !may_be_left_out && column.name != kGuardColumn) {
-      differences +=
-          fmt::format("{}column {} is NOT NULL without a default on the target and no longer sent by the source",
-                      differences.empty() ? "" : "; ", quote_identifier(column.name));
-    }
+    if (sent || may_be_left_out || column.name == kGuardColumn) continue;
+    differences.push_back({Misfit::not_sent, column.name,
+                           fmt::format("column {} is NOT NULL without a default on the target and no longer sent by "
+                                       "the source",
+                                       quote_identifier(column.name))});
   }
-  if (differences.empty()) return;
-  throw Error(ErrorKind::rejected, "the table's shape changed on the source: " + differences)
-      .side(Side::target)
-      .table(table.name.quoted())
-      .lsn(commit_lsn)
-      .hint("Make the same change on the target (ALTER TABLE " + table.name.quoted() +
-            " …), then run the same command again; nothing is lost meanwhile.");
+  return differences;
+}
+
+std::string rename_statements(const QualifiedName& from, const QualifiedName& to) {
+  std::string sql;
+  if (from.schema != to.schema)
+    sql += fmt::format("ALTER TABLE {} SET SCHEMA {}; ", from.quoted(), quote_identifier(to.schema));
+  if (from.name != to.name)
+    sql += fmt::format("ALTER TABLE {} RENAME TO {}; ", QualifiedName{to.schema, from.name}.quoted(),
+                       quote_identifier(to.name));
+  return sql;
 }
 
 catalog::Table find_target(pg::Control& target, const SourceRelation& relation, const state::TableState& state,
@@ -118,8 +114,8 @@ catalog::Table find_target(pg::Control& target, const SourceRelation& relation, 
       .side(Side::target)
       .table(relation.name.quoted())
       .lsn(commit_lsn)
-      .hint(renamed ? "ALTER TABLE " + state.name.quoted() +
-                          " on the target to the new name, then run the same command again."
+      .hint(renamed ? "On the target run: " + rename_statements(state.name, relation.name) +
+                          "then run the same command again; nothing is lost meanwhile."
                     : "Create it on the target as it is on the source, or start anew with `pgbaton clone --restart`.");
 }
 
@@ -180,14 +176,8 @@ bool same_set(const std::vector<std::string>& a, const std::vector<std::string>&
   return std::set<std::string>(a.begin(), a.end()) == std::set<std::string>(b.begin(), b.end());
 }
 
-}  // namespace
-
-std::shared_ptr<const apply::TargetTable> resolve_table(pg::Control& target, const SourceRelation& relation,
-                                                        const state::TableState& state, const TypeNames& types,
-                                                        Lsn commit_lsn) {
-  const catalog::Table table = find_target(target, relation, state, commit_lsn);
-  require_fit(relation, table, load_types(target, table.oid), types, commit_lsn);
-
+std::shared_ptr<const apply::TargetTable> make_table(const ToResolve& request, const catalog::Table& table) {
+  const auto& relation = request.relation;
   auto resolved = std::make_shared<apply::TargetTable>();
   resolved->source_oid = relation.oid;
   resolved->name = table.name;
@@ -211,16 +201,37 @@ std::shared_ptr<const apply::TargetTable> resolve_table(pg::Control& target, con
   resolved->key_is_arbiter =
       !key.empty() && std::any_of(table.unique_keys.begin(), table.unique_keys.end(),
                                   [&](const auto& candidate) { return same_set(candidate, key); });
-  if (state.guard == state::GuardKind::column && !key.empty() && !table.has_guard_column) {
+  if (request.state.guard == state::GuardKind::column && !key.empty() && !table.has_guard_column) {
     throw Error(ErrorKind::rejected, "the guard column is missing on the target")
         .side(Side::target)
         .table(resolved->quoted)
-        .lsn(commit_lsn)
+        .lsn(request.commit_lsn)
         .hint("Somebody dropped it. Start anew with `pgbaton clone --restart`.");
   }
   resolved->guard = table.has_guard_column && !key.empty() ? apply::GuardMode::column : apply::GuardMode::none;
-  if (state.guard == state::GuardKind::ledger && !key.empty()) use_ledger(target, state, *resolved, commit_lsn);
+  if (request.state.guard == state::GuardKind::ledger && !key.empty())
+    use_ledger(request.target, request.state, *resolved, request.commit_lsn);
   return resolved;
+}
+
+}  // namespace
+
+Resolution resolve_table(const ToResolve& request) {
+  const auto& relation = request.relation;
+  catalog::Table table = find_target(request.target, relation, request.state, request.commit_lsn);
+  const auto add = [&](const std::vector<catalog::Column>& columns) {
+    for (const auto& column : columns)
+      if (table.find_column(column.name) == nullptr) table.columns.push_back(column);
+  };
+  add(request.added);
+  Resolution resolution;
+  if (const auto differences = find_differences(request, table); !differences.empty()) {
+    resolution.mending =
+        mend(request.policy, relation, request.state, request.target, table, differences, request.commit_lsn);
+    add(resolution.mending.added);
+  }
+  resolution.table = make_table(request, table);
+  return resolution;
 }
 
 }  // namespace pgbaton::stream

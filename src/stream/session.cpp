@@ -48,7 +48,15 @@ Session::Session(SessionContext context)
   follow_history(store);
   ready_lsn_ = catalog::current_flush_lsn(*source_);
   relations_connection_ = pg::open_control(options.target, "relations");
-  relations_ = std::make_unique<RelationMap>(*relations_connection_, tables_);
+  DriftPolicy drift;
+  drift.add_columns = options.add_columns;
+  drift.source = [this]() -> pg::Control& {
+    if (!drift_connection_) drift_connection_ = pg::open_control(context_.options.source, "drift");
+    return *drift_connection_;
+  };
+  drift.replica = context_.replica.name;
+  drift.generation = context_.replica.generation;
+  relations_ = std::make_unique<RelationMap>(*relations_connection_, tables_, std::move(drift));
   assembler_ = std::make_unique<Assembler>(*relations_, start_lsn_, until_end_);
 
   retention_ = std::make_unique<Retention>(options.retention, context_.replica, tables_);
@@ -61,6 +69,9 @@ Session::Session(SessionContext context)
   apply_options.epoch = context_.replica.epoch;
   apply_options.replica_role = context_.replica.replica_role;
   apply_options.strategy = options.change_by_change ? apply::Strategy::change_by_change : apply::Strategy::batch;
+  row_fetch_ = std::make_unique<RowFetch>(options.source, context_.replica);
+  apply_options.repair_missing = options.repair_missing;
+  apply_options.row_source = row_fetch_.get();
   applier_ = std::make_unique<apply::Applier>(pg::Connection::open(options.target, state::kApplyRole), apply_options);
   open_reader();
 
@@ -137,6 +148,12 @@ Ended Session::run(const std::stop_token& stop) {
     try {
       receive(stop);
       queue_.close();
+    } catch (const Error& error) {
+      failure = std::current_exception();
+      if (error.kind() == ErrorKind::rejected)
+        finish_before(stop);
+      else
+        queue_.close(failure);
     } catch (...) {
       failure = std::current_exception();
       queue_.close(failure);
@@ -214,6 +231,13 @@ void Session::receive(const std::stop_token& stop) {
       return;
     }
   }
+}
+
+// A row does not fit. What was committed before its transaction is applied first: whoever mends the table must find the
+// rows of then, and later ones must not get the defaults of a column that they never had.
+void Session::finish_before(const std::stop_token& stop) {
+  push(stop);
+  queue_.close();
 }
 
 // False when the queue was closed or a stop came; what is in the chunk then is not lost: it is not confirmed either.

@@ -17,6 +17,7 @@
 #include "cut_service.hpp"
 #include "progress_clock.hpp"
 #include "retention.hpp"
+#include "row_fetch.hpp"
 
 namespace pgbaton::stream {
 
@@ -44,6 +45,7 @@ class Session {
   void require_progress(bool moved);
   void receive(const std::stop_token& stop);
   bool push(const std::stop_token& stop);
+  void finish_before(const std::stop_token& stop);
   void keep_house(const std::stop_token& done);
   void housekeeping_round(state::Store& store);
   void serve_requests(state::Store& store, const std::stop_token& done);
@@ -51,7 +53,7 @@ class Session {
   void require_constraints() const;
 
   SessionContext context_;
-  std::unique_ptr<pg::Control> source_, relations_connection_;
+  std::unique_ptr<pg::Control> source_, relations_connection_, drift_connection_;
   std::vector<state::TableState> tables_;
   source::ExpectedHistory history_;  // as it was when the session began
   std::string publication_digest_;
@@ -64,6 +66,7 @@ class Session {
   std::unique_ptr<Assembler> assembler_;
   BoundedQueue<Chunk> queue_;
   std::unique_ptr<Retention> retention_;
+  std::unique_ptr<RowFetch> row_fetch_;  // missing: repair
   std::unique_ptr<apply::Applier> applier_;
   std::unique_ptr<ApplyLoop> loop_;
   ProgressClock progress_clock_;

@@ -11,6 +11,7 @@
 // whole ones (G4, the caller's duty).
 #pragma once
 #include <pgbaton/apply/change.hpp>
+#include <pgbaton/apply/row_source.hpp>
 #include <pgbaton/apply/tombstones.hpp>
 #include <pgbaton/base/lsn.hpp>
 #include <pgbaton/pg/connection.hpp>
@@ -31,6 +32,8 @@ struct ApplierOptions {
   Strategy strategy = Strategy::batch;
   bool replica_role = true;                         // SET session_replication_role = replica; refused: Error(preflight)
   std::shared_ptr<const TombstoneRule> tombstones;  // none: as the rule of the default constructor
+  RowSource* row_source = nullptr;                  // for rows that a change does not bring whole; outlives the applier
+  bool repair_missing = false;                      // with a row_source; otherwise a missing row is Error(rejected)
   std::string lock_timeout = "30s";                 // S37: a blocked apply says so instead of waiting for ever
 };
 
@@ -38,6 +41,7 @@ struct ApplyCounters {
   std::int64_t changes = 0;       // as received
   std::int64_t rows_written = 0;  // after coalescing
   std::int64_t stale = 0;         // skipped because the guard was newer
+  std::int64_t missing_rows = 0;  // updates and deletes that met no row; only with a row_source
   std::int64_t fallbacks = 0;     // windows replayed change by change
   std::int64_t target_transactions = 0;
 };

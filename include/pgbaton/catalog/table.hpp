@@ -31,6 +31,7 @@ struct Column {
   char identity = ' ';   // 'a' ALWAYS, 'd' BY DEFAULT, ' ' none
   char generated = ' ';  // 's' stored, 'v' virtual, ' ' none
   int fixed_bytes = 0;   // attlen of a type of fixed width; 0 of others
+  bool carried = true;   // false: left out by the column list of a TableChoice
 };
 
 enum class Identity {
@@ -61,16 +62,28 @@ struct Table {
   bool has_guard_column = false;
   std::uint64_t bytes = 0;  // heap + TOAST
   std::uint64_t heap_blocks = 0;
+  Oid filenode = 0;            // of its present file: another one after each rewrite and TRUNCATE; 0 without a file
   double estimated_rows = -1;  // reltuples; -1 unknown
   Oid owner_extension = 0;     // not 0: belongs to an extension
+  bool has_column_list = false;
+  std::string row_filter;  // of a TableChoice: which rows are carried; "" all
 
   const Column* find_column(std::string_view column_name) const;
 };
 
 // --include-table and friends. Patterns are exact names by SQL identifier rules, with * and ? as wildcards outside of
 // double quotes: unquoted parts fold to lower case, a table without schema is one of schema public.
+// Of one table, what is carried: `tables:` in a configuration file. A partitioned table stands for its partitions.
+struct TableChoice {
+  std::string name;                  // by SQL identifier rules, no wildcards
+  std::vector<std::string> columns;  // by SQL identifier rules; empty: all
+  std::string where;                 // an SQL condition on the row; "" all rows
+  bool operator==(const TableChoice&) const = default;
+};
+
 struct TableFilter {
   std::vector<std::string> include_tables{}, exclude_tables{}, include_schemas{}, exclude_schemas{}, exclude_data{};
+  std::vector<TableChoice> choices{};
   bool empty() const {
     return include_tables.empty() && exclude_tables.empty() && include_schemas.empty() && exclude_schemas.empty();
   }
@@ -82,8 +95,9 @@ std::vector<Table> load_tables(pg::Control& connection, const std::vector<Oid>& 
                                Side side = Side::source);
 std::optional<Table> load_table(pg::Control& connection, const QualifiedName& name, Side side = Side::source);
 // Keeps what the filter wants: with include patterns only what one of them (table or schema) matches, then without what
-// an exclude pattern matches. A pattern that matches nothing is Error(usage), also one of exclude_data, which excludes
-// nothing here. Excluding a leaf or root is by name too; a partitioned table stands for its partitions.
+// an exclude pattern matches, and marks what the choices leave out of a table. A pattern or choice that matches nothing
+// is Error(usage), also one of exclude_data, which excludes nothing here. Excluding a leaf or root is by name too; a
+// partitioned table stands for its partitions.
 std::vector<Table> apply_filter(std::vector<Table> tables, const TableFilter& filter);
 
 struct Sequence {

@@ -3,6 +3,7 @@
 #include <pgbaton/base/name.hpp>
 #include <pgbaton/pg/control.hpp>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@ struct PublicationPlan {
   std::vector<QualifiedName> tables;
   std::string publication_inserts;  // publish = 'insert, truncate'
   std::vector<QualifiedName> tables_inserts_only;
+  // 15+: "(columns) WHERE (condition)" behind the name of some of them.
+  std::map<QualifiedName, std::string> details;
 };
 
 // Creates what the plan names (an empty list makes no publication, except that `publication` always exists, so that

@@ -72,6 +72,8 @@ struct TableState {
   TablePhase phase = TablePhase::pending;
   std::int64_t rows = 0, bytes = 0, bytes_total = 0;  // copied; bytes_total is the estimate
   std::string note;                                   // why skipped, or what a person should know
+  std::string source_shape;       // catalog::shape_json() of the source's table as the target has it; "" not known
+  std::int64_t missing_rows = 0;  // counted by apply, in the transaction of the change; store_table() leaves it alone
 };
 
 // A range of blocks of a table that is copied in parts (copy/parts.hpp).
@@ -177,7 +179,11 @@ class Store {
 
   std::vector<TableState> load_tables(const Replica& replica);
   void store_table(const Replica& replica, const TableState& table);  // all mutable fields
-  // The SQL of the same update, for a data-plane transaction that also holds the rows; must touch one row.
+  // Only source_shape and note. Nothing happens when the row is gone or the term is over: advice for a later run.
+  void store_observed(const Replica& replica, const TableState& table);
+  // Tables that came later; those that are recorded already stay as they are.
+  void add_tables(const Replica& replica, const std::vector<TableState>& tables);
+  // The SQL of that update, for a data-plane transaction that also holds the rows; must touch one row.
   static std::string copied_statement(const Replica& replica, const TableState& table);
   // Of a table's parts, for transactions of the same kind. Recording touches one row: none when the writer was fenced,
   // or when an earlier attempt whose outcome was not known has recorded the part.

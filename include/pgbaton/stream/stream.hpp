@@ -14,10 +14,13 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <variant>
 
 namespace pgbaton::stream {
 
+// SQLSTATE of the Error(rejected) that ends a stream at a row of a table which the replica does not know.
+inline constexpr std::string_view kUnknownTable = "42P01";
 // How long tombstones and ledger entries stay beyond what is needed (pgbaton/state/retention.hpp).
 struct RetentionOptions {
   bool always = false;                 // --tombstones always: every delete leaves one
@@ -31,6 +34,8 @@ struct StreamOptions {
   std::size_t window_changes = 50'000;      // a window is written when one of these is reached …
   Milliseconds window_age{200};             // … or the queue is empty
   bool change_by_change = false;            // for tests: the strategy without batches
+  bool add_columns = false;                 // --drift add-columns
+  bool repair_missing = false;              // --missing repair
   RetentionOptions retention;
   // No connection that lasts for so long, or, when the run shall end by itself, nothing that moves: Error(timed_out).
   std::optional<Milliseconds> give_up_after;

@@ -140,6 +140,33 @@ TEST_F(StoreTest, OlderSchemaIsMigrated) {
   EXPECT_EQ(store_.load_replica("r")->publication_state, R"({"publications": []})");
 }
 
+// Tables recorded by version 1: read as they are, and with shapes and counts once the schema is up to date.
+TEST_F(StoreTest, TablesOfAnOlderSchema) {
+  target_.exec("begin;" + std::string(sql::target_schema) +
+               "insert into pgbaton.replica (name, generation, source_system_id, source_timeline, source_database, "
+               "slot, publication, phase) values ('r', 'g', 1, 1, 'app', 'pgbaton_r', 'pgbaton_r', 'ready');"
+               "insert into pgbaton.table_state (replica, generation, schema_name, table_name, source_oid) values "
+               "('r', 'g', 'public', 't', 5); commit");
+  const auto replica = store_.load_replica("r");
+  ASSERT_TRUE(replica);
+  EXPECT_THAT(store_.load_tables(*replica).at(0).source_shape, IsEmpty());
+  store_.install();
+  auto table = store_.load_tables(*replica).at(0);
+  EXPECT_THAT(table.source_shape, IsEmpty());
+  EXPECT_EQ(table.missing_rows, 0);
+  table.source_shape = R"({"columns": {"1": "it's"}})";
+  table.note = "seen";
+  store_.store_observed(*replica, table);
+  TableState later;
+  later.source_oid = 6;
+  later.name = {"public", "later"};
+  store_.add_tables(*replica, {later, table});
+  const auto now = store_.load_tables(*replica);
+  ASSERT_EQ(now.size(), 2u);
+  EXPECT_EQ(now[1].source_shape, table.source_shape);
+  EXPECT_EQ(now[1].note, "seen");
+}
+
 TEST_F(StoreTest, ForeignSchemaIsRefused) {
   target_.exec("create schema pgbaton");
   expect_error(ErrorKind::preflight, "did not make", [&] { store_.install(); });

@@ -1,0 +1,21 @@
+// Which columns and rows of a table are carried (TableChoice), marked in its description: Column::carried,
+// Table::has_column_list, Table::row_filter.
+#pragma once
+#include <pgbaton/catalog/table.hpp>
+
+#include <string>
+#include <vector>
+
+namespace pgbaton::catalog {
+
+// Error(usage) for a name that is none of `tables` or no column of its table, and for a choice that cannot work: a
+// column list without the identity's columns, without a NOT NULL column that has no default, or beside REPLICA IDENTITY
+// FULL.
+void apply_choices(std::vector<Table>& tables, const std::vector<TableChoice>& choices);
+// The same choice for a newer description of the same table: columns that came later are not in a list.
+void keep_choice(const Table& from, Table& to);
+bool has_choice(const Table& table);
+// "(a, b) WHERE (condition)", as CREATE PUBLICATION takes it; "" without a choice.
+std::string publication_detail(const Table& table);
+
+}  // namespace pgbaton::catalog

@@ -1,0 +1,46 @@
+// Where the columns of a table came from: the columns as they were recorded once, against those of now. An attribute
+// number belongs to one column for ever, so it tells a renamed column (same number, other name) from one that was added
+// (a number that was not recorded) or dropped (a recorded one that is gone). Read only.
+#pragma once
+#include <pgbaton/catalog/table.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pgbaton::catalog {
+
+// {"filenode": N, "columns": {"number": "name", …}}: what load_origins() compares with later.
+std::string shape_json(const Table& table);
+// Whether two shapes have the same columns; the file may differ. Neither may be "".
+bool same_columns(pg::Control& connection, const std::string& one, const std::string& other, Side side);
+
+struct ColumnOrigin {
+  std::string name;  // now
+  int number = 0;
+  std::string recorded_name;       // "" when it was not recorded: the column came later
+  std::string type;                // for ALTER TABLE, with COLLATE where it is not the type's own
+  std::string default_expression;  // "" none
+  bool not_null = false;
+  char identity = ' ', generated = ' ';
+  // An SQL literal of what rows older than the column hold (NULL, or the value that its default had when it was added);
+  // nothing when each may hold another one: the table was rewritten since the shape was recorded.
+  std::optional<std::string> old_value;
+  QualifiedName defined_at;  // the table whose column it is: a partition or child gets it from there
+};
+struct DroppedColumn {
+  int number = 0;
+  std::string recorded_name;
+};
+struct Origins {
+  QualifiedName name;  // of the table, now
+  std::vector<ColumnOrigin> columns;
+  std::vector<DroppedColumn> dropped;
+
+  const ColumnOrigin* find(std::string_view column_name) const;
+};
+
+// Nothing when the table is gone.
+std::optional<Origins> load_origins(pg::Control& source, Oid table, const std::string& recorded_shape);
+
+}  // namespace pgbaton::catalog

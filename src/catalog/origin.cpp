@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+#include <pgbaton/catalog/origin.hpp>
+
+#include <algorithm>
+#include <pgbaton/embedded_sql.hpp>
+
+namespace pgbaton::catalog {
+namespace {
+
+std::string json_text(std::string_view text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\')
+      json += {'\\', c};
+    else if (static_cast<unsigned char>(c) < 0x20)
+      json += fmt::format("\\u{:04x}", static_cast<int>(c));
+    else
+      json += c;
+  }
+  return json + '"';
+}
+
+std::string text_or_empty(const pqxx::field& field) {
+  return field.is_null() ? std::string() : field.as<std::string>();
+}
+
+char letter(const pqxx::field& field) {
+  return *field.c_str() == '\0' ? ' ' : *field.c_str();
+}
+
+ColumnOrigin read_origin(const pqxx::row& row) {
+  ColumnOrigin origin;
+  origin.name = row["name"].as<std::string>();
+  origin.number = row["number"].as<int>();
+  origin.recorded_name = text_or_empty(row["recorded_name"]);
+  origin.type = row["type"].as<std::string>();
+  if (!row["collation"].is_null()) origin.type += " COLLATE " + row["collation"].as<std::string>();
+  origin.default_expression = text_or_empty(row["default_expression"]);
+  origin.not_null = row["not_null"].as<bool>();
+  origin.identity = letter(row["identity"]);
+  origin.generated = letter(row["generated"]);
+  if (!row["old_known"].is_null() && row["old_known"].as<bool>()) origin.old_value = row["old_value"].as<std::string>();
+  origin.defined_at = {row["home_schema"].as<std::string>(), row["home_table"].as<std::string>()};
+  return origin;
+}
+
+}  // namespace
+
+std::string shape_json(const Table& table) {
+  std::string columns;
+  for (const auto& column : table.columns) {
+    if (column.name == kGuardColumn) continue;
+    columns += fmt::format("{}\"{}\": {}", columns.empty() ? "" : ", ", column.number, json_text(column.name));
+  }
+  return fmt::format("{{\"filenode\": {}, \"columns\": {{{}}}}}", table.filenode, columns);
+}
+
+bool same_columns(pg::Control& connection, const std::string& one, const std::string& other, Side side) {
+  if (one == other) return true;
+  return pg::control(side, "comparing shapes", [&] {
+    pqxx::nontransaction tx(connection);
+    return tx.exec_params1("select ($1::jsonb -> 'columns') = ($2::jsonb -> 'columns')", one, other)[0].as<bool>();
+  });
+}
+
+const ColumnOrigin* Origins::find(std::string_view column_name) const {
+  const auto found = std::ranges::find(columns, column_name, &ColumnOrigin::name);
+  return found == columns.end() ? nullptr : &*found;
+}
+
+std::optional<Origins> load_origins(pg::Control& source, Oid table, const std::string& recorded_shape) {
+  return pg::control(Side::source, "reading what became of a table's columns", [&]() -> std::optional<Origins> {
+    pqxx::transaction<pqxx::repeatable_read, pqxx::read_only> tx(source);
+    const auto names = tx.exec_params(
+        "select n.nspname, c.relname from pg_catalog.pg_class c join pg_catalog.pg_namespace n "
+        "on n.oid = c.relnamespace where c.oid = $1",
+        table);
+    if (names.empty()) return std::nullopt;
+    Origins origins;
+    origins.name = {names[0][0].as<std::string>(), names[0][1].as<std::string>()};
+    for (const auto& row : tx.exec_params(std::string(sql::source_origins), table,
+                                          recorded_shape.empty() ? "{\"columns\": {}}" : recorded_shape)) {
+      if (row["name"].is_null())
+        origins.dropped.push_back({row["number"].as<int>(), row["recorded_name"].as<std::string>()});
+      else
+        origins.columns.push_back(read_origin(row));
+    }
+    return origins;
+  });
+}
+
+}  // namespace pgbaton::catalog
