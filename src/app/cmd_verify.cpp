@@ -17,6 +17,7 @@ verify::Options verify_options(const Context& context) {
   options.names = context.names;
   options.filter = given.filter;
   options.filter.exclude_data.clear();  // of clone; those tables are recorded as not copied
+  options.filter.choices.clear();       // as recorded
   options.where = given.where;
   options.sample_percent = given.sample;
   options.jobs = given.jobs;

@@ -3,6 +3,7 @@
 #include "guard.hpp"
 #include "reject.hpp"
 #include "row_sql.hpp"
+#include "tombstone.hpp"
 
 #include <fmt/format.h>
 #include <pgbaton/base/log.hpp>
@@ -65,7 +66,7 @@ std::string gone_key(const Change& change, wire::Tuple key_row) {
 // The row under its new key, as of a position above the change. Without a key it could not be found, without a guard
 // the changes in flight would be written over another row of the same key.
 std::string_view fetch(RowSession& session, const Change& change, OnConflict on_conflict) {
-  if (change.table->key.empty() || !guard::is_stored(change.table->guard) || session.row_source == nullptr)
+  if (change.table->key.empty() || !guard::is_compared(change.table->guard) || session.row_source == nullptr)
     throw rejected(change,
                    "the row is not on the target, the change does not bring all of its values, and the table "
                    "has no key or no guard under which they could be fetched",
@@ -96,6 +97,8 @@ void repair_missing(RowSession& session, const Change& change, wire::Tuple key_r
   const bool deletes = change.operation == Operation::remove;
   const std::string key = key_text(*change.table, key_row);
   const std::string_view done = deletes ? "nothing to delete" : put_right(session, change, OnConflict::fail);
+  // The delete would have entered it together with the row; other tombstones were made before it.
+  if (deletes && change.table->guard == GuardMode::ledger) bury(session, change, key_row);
   record(session, change, done, key);
   log::warning("{}: the row {} that the source {} at {} was not on the target: {}", change.table->quoted, key,
                deletes ? "deleted" : "updated", to_string(change.commit_lsn), done);

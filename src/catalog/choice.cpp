@@ -2,6 +2,7 @@
 #include <pgbaton/catalog/choice.hpp>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 
 namespace pgbaton::catalog {
@@ -78,6 +79,16 @@ void apply_choices(std::vector<Table>& tables, const std::vector<TableChoice>& c
     for (auto& table : tables)
       if (table.kind == 'r' && is_in_tree(tables, table, root)) choose(table, choice);
   }
+}
+
+std::vector<TableChoice> recorded_choices(const std::string& options_json) {
+  std::vector<TableChoice> choices;
+  const auto recorded = nlohmann::json::parse(options_json, nullptr, false);
+  if (!recorded.is_object()) return choices;
+  for (const auto& choice : recorded.value("tables", nlohmann::json::array()))
+    choices.push_back(
+        {choice.value("name", ""), choice.value("columns", std::vector<std::string>()), choice.value("where", "")});
+  return choices;
 }
 
 void keep_choice(const Table& from, Table& to) {

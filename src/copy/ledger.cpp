@@ -16,7 +16,7 @@ namespace {
 
 bool is_sent(const catalog::Table& source, const std::string& name) {
   const auto* column = source.find_column(name);
-  return column != nullptr && column->generated == ' ';
+  return column != nullptr && column->carried && column->generated == ' ';
 }
 
 // The columns by which the stream will find rows, in the order in which it sends them (stream/resolve.cpp): the

@@ -1,6 +1,7 @@
 #include "fingerprint.hpp"
 
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/catalog/choice.hpp>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -86,9 +87,8 @@ void apply_recorded_choice(const state::Replica& replica, CloneOptions& options)
   auto list = [&](const char* key) { return recorded.value(key, std::vector<std::string>()); };
   options.filter = {list("include_tables"),  list("exclude_tables"), list("include_schemas"),
                     list("exclude_schemas"), list("exclude_data"),   {}};
-  for (const auto& choice : recorded.value("tables", Json::array()))
-    options.filter.choices.push_back(
-        {choice.value("name", ""), choice.value("columns", std::vector<std::string>()), choice.value("where", "")});
+  options.filter.choices = catalog::recorded_choices(replica.options);
+  options.guard = state::parse_guard_kind(recorded.value("guard", "column"));
   options.schema = recorded.value("schema", "full") == "none" ? SchemaMode::none : SchemaMode::full;
 }
 

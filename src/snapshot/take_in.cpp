@@ -5,6 +5,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/catalog/origin.hpp>
+#include <pgbaton/copy/finalize.hpp>
 #include <pgbaton/pg/connection.hpp>
 #include <pgbaton/snapshot/take_in.hpp>
 #include <pgbaton/source/publication.hpp>
@@ -45,8 +46,12 @@ class TakeIn {
     if (jobs.empty()) return 0;
     for (auto& job : jobs) {
       make_on_target(job.table);
-      job.state.guard = has_guard(job.table.name) ? state::GuardKind::column : state::GuardKind::none;
-      job.state.guarded = true;  // by its root, whose default is older than any boundary of today
+      // By its root, whose default is older than any boundary of today; or by a ledger, made when its rows are there.
+      if (has_guard(job.table.name))
+        job.state.guard = state::GuardKind::column;
+      else if (job.state.guard == state::GuardKind::column)
+        job.state.guard = state::GuardKind::none;
+      job.state.guarded = job.state.guard != state::GuardKind::ledger;
     }
     store_.add_tables(replica_, states(jobs));
     std::erase_if(jobs, [](const copy::CopyJob& job) { return job.state.phase == TablePhase::skipped; });
@@ -169,12 +174,21 @@ class TakeIn {
   void finish_copied() {
     for (auto& table : store_.load_tables(replica_)) {
       if (table.phase != TablePhase::copied) continue;
+      if (!table.guarded) make_ledger(table);
       table.phase = TablePhase::done;
       store_.store_table(replica_, table);
       store_.add_event(replica_.name, "partition_taken_in",
                        fmt::format(R"({{"boundary": "{}", "rows": {}}})", to_string(table.boundary), table.rows));
       log::info("{}: copied {} rows at boundary {}", table.name.quoted(), table.rows, to_string(table.boundary));
     }
+  }
+
+  // Nothing streams meanwhile. Without a ledger the progress row alone guards the table.
+  void make_ledger(state::TableState& table) {
+    auto now = catalog::load_tables(*source_, {table.source_oid});
+    if (now.empty() || !copy::add_ledger(*target_, replica_.name, now.front(), table))
+      table.guard = state::GuardKind::none;
+    table.guarded = true;
   }
 
   void describe_again(std::vector<copy::CopyJob>& jobs) {

@@ -67,8 +67,8 @@ std::string Store::copied_statement(const Replica& replica, const TableState& t)
              "from mine where t.replica = {} and t.generation = {} and t.schema_name = {} and t.table_name = {}",
              t.source_oid, to_string(t.boundary), to_string(t.floor), to_string(t.guard), t.guarded,
              quote_literal(t.ledger), quote_literal(t.ledger_key), to_string(t.phase), t.rows, t.bytes, t.bytes_total,
-             t.inserts_only, quote_literal(t.note), shape_literal(t), quote_literal(replica.name), quote_literal(replica.generation),
-             quote_literal(t.name.schema), quote_literal(t.name.name));
+             t.inserts_only, quote_literal(t.note), shape_literal(t), quote_literal(replica.name),
+             quote_literal(replica.generation), quote_literal(t.name.schema), quote_literal(t.name.name));
 }
 
 std::vector<TableState> Store::load_tables(const Replica& replica) {

@@ -35,7 +35,9 @@ std::string select_rows(const TablePlan& plan, Where where, const std::vector<Ro
   const auto& side = plan.side(where);
   std::vector<std::string> texts;
   for (const auto* column : side.columns) texts.push_back(quote_identifier(column->name) + "::text");
-  return fmt::format("SELECT {} FROM {} WHERE {}", fmt::join(texts, ", "), side.from, key_condition(plan, where, keys));
+  const auto filter = in_filter(side);
+  return fmt::format("SELECT {} FROM {} WHERE {}{}{}", fmt::join(texts, ", "), side.from,
+                     key_condition(plan, where, keys), filter.empty() ? "" : " AND ", filter);
 }
 
 std::string delete_keys(const TablePlan& plan, const std::vector<RowTexts>& keys) {

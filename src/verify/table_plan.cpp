@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/catalog/choice.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -21,7 +22,7 @@ constexpr double kRowsPerBlock = 50;
 constexpr int kSampleParts = 10'000;
 
 bool is_compared(const catalog::Column& column) {
-  return column.generated == ' ' && column.name != kGuardColumn;
+  return column.generated == ' ' && column.carried && column.name != kGuardColumn;
 }
 
 Error drift(const catalog::Table& table, const std::string& what) {
@@ -95,6 +96,15 @@ std::string reason_against(const state::TableState& state, const catalog::Table*
   return {};
 }
 
+// What the replica was begun with; tables that are gone by now are said elsewhere.
+void mark_choices(std::vector<catalog::Table>& tables, const state::Replica& replica) {
+  auto choices = catalog::recorded_choices(replica.options);
+  std::erase_if(choices, [&](const catalog::TableChoice& choice) {
+    return std::ranges::find(tables, parse_qualified_name(choice.name), &catalog::Table::name) == tables.end();
+  });
+  catalog::apply_choices(tables, choices);
+}
+
 using ByName = std::map<QualifiedName, catalog::Table>;
 
 ByName by_name(std::vector<catalog::Table> tables) {
@@ -108,20 +118,25 @@ ByName by_name(std::vector<catalog::Table> tables) {
 
 }  // namespace
 
+std::string in_filter(const SidePlan& side) {
+  return side.row_filter.empty() ? "" : "(" + side.row_filter + "\n)";
+}
+
 std::string TablePlan::rows(Where where, const std::string& what, const std::string& range) const {
   const auto& plan = side(where);
   std::string conditions;
-  for (const auto& text : {range, condition.empty() ? "" : "(" + condition + "\n)"})
+  for (const auto& text : {range, condition.empty() ? "" : "(" + condition + "\n)", in_filter(plan)})
     if (!text.empty()) conditions += (conditions.empty() ? " WHERE " : " AND ") + text;
   return fmt::format("SELECT {} AS kh, {} FROM {}{}", plan.key_hash, what, plan.from, conditions);
 }
 
-Plans plan_tables(const Options& options, const std::vector<state::TableState>& states,
+Plans plan_tables(const Options& options, const state::Replica& replica, const std::vector<state::TableState>& states,
                   const std::vector<QualifiedName>& only, pg::Control& source, pg::Control& target, HashStyle style,
                   std::uint32_t seed) {
   auto here = catalog::load_tables(source, {}, Side::source);
   std::set<QualifiedName> chosen;
   for (const auto& table : catalog::apply_filter(here, options.filter)) chosen.insert(table.name);
+  mark_choices(here, replica);
   const auto sources = by_name(std::move(here)), targets = by_name(catalog::load_tables(target, {}, Side::target));
   const bool filtered = !options.filter.empty();
 
@@ -142,6 +157,7 @@ Plans plan_tables(const Options& options, const std::vector<state::TableState>& 
     plan.name = state.name;
     plan.sides[0].table = *table;
     plan.sides[1].table = other->second;
+    plan.sides[0].row_filter = table->row_filter;
     plan.bucket_mask = bucket_mask(*table);
     plan.condition = options.where;
     if (options.sample_percent < 100)

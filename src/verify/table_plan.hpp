@@ -21,10 +21,14 @@ struct SidePlan {
   catalog::Table table;
   std::vector<const catalog::Column*> columns;  // compared ones, in the same order on both sides; of `table`
   std::vector<std::string> column_hashes;
-  std::string from;      // "ONLY s.t"; a partitioned table without ONLY
-  std::string key_hash;  // bigint
+  std::string from;        // "ONLY s.t"; a partitioned table without ONLY
+  std::string row_filter;  // the source's rows that are carried; "" all
+  std::string key_hash;    // bigint
   std::string row_hash;
 };
+
+// "(condition)" of its row filter; "" without one.
+std::string in_filter(const SidePlan& side);
 
 struct TablePlan {
   QualifiedName name;
@@ -47,7 +51,7 @@ struct Plans {
 
 // Of the replica's recorded tables, those that `options` choose; `only` limits it to these (empty: all). `seed` makes
 // samples differ between runs. Error(rejected) for a table or column that the target does not have.
-Plans plan_tables(const Options& options, const std::vector<state::TableState>& states,
+Plans plan_tables(const Options& options, const state::Replica& replica, const std::vector<state::TableState>& states,
                   const std::vector<QualifiedName>& only, pg::Control& source, pg::Control& target, HashStyle style,
                   std::uint32_t seed);
 

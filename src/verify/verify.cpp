@@ -170,7 +170,7 @@ class Run {
   Plans plan(const std::vector<QualifiedName>& only) {
     auto source = pg::Connection::open(options_.stream.source, "verify");
     auto target = pg::Connection::open(options_.stream.target, "verify");
-    return plan_tables(options_, store_.load_tables(replica_), only, *source_, *target_,
+    return plan_tables(options_, replica_, store_.load_tables(replica_), only, *source_, *target_,
                        choose_hash_style(source, target), seed_);
   }
 

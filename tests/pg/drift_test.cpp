@@ -218,6 +218,26 @@ TEST_F(DriftTest, S34_NewPartitionsMidStream) {
   EXPECT_EQ(source().number("select count(*) from pg_replication_slots"), 1);
 }
 
+// A partition that comes later has a ledger where its siblings have one.
+TEST_F(DriftTest, S34_NewPartitionWithALedger) {
+  source().exec(
+      "create table p (id int, d int, v text, primary key (id, d)) partition by list (d); "
+      "create table p1 partition of p for values in (1); insert into p values (1, 1, 'a')");
+  clone_until_caught_up({"--guard", "ledger"});
+  source().exec("create table p2 partition of p for values in (2); insert into p values (2, 2, 'copied')");
+  EXPECT_EQ(run("follow", drain({"--drift", "add-columns"})).code, 0);
+  EXPECT_EQ(
+      target().scalar("select guard || ' ' || guarded || ' ' || phase from pgbaton.table_state where table_name = "
+                      "'p2'"),
+      "ledger true done");
+  source().exec("update p set v = 'b'; insert into p values (3, 2, 'streamed'); delete from p where id = 2");
+  EXPECT_EQ(run("follow", drain()).code, 0);
+  expect_equal();
+  EXPECT_EQ(target().number("select count(*) from pgbaton." +
+                            target().scalar("select ledger from pgbaton.table_state where table_name = 'p2'")),
+            2);
+}
+
 // A dropped column stays on the target, and is reported with the statement that drops it there, too.
 TEST_F(DriftTest, S38_ADroppedColumnIsReported) {
   source().exec(

@@ -74,6 +74,21 @@ TEST_F(FilterTest, S45_ColumnListsAndRowFiltersInCopyAndStream) {
   EXPECT_EQ(followed.code, 0) << followed;
   expect_all();
 
+  // What is not carried is no difference; what is carried and differs is one, and nothing else is repaired.
+  const auto same = run("verify");
+  EXPECT_EQ(same.code, 0) << same;
+  target().exec(
+      "update c set \"A b\" = 'lost', hidden = 'own' where id = 3; delete from t where id = 10; "
+      "insert into p values (1, 2, 'x')");
+  const auto differ = run("verify");
+  EXPECT_EQ(differ.code, 6) << differ;
+  const auto mended =
+      run("verify", {"--repair", "--include-table", "t", "--include-table", "c", "--include-table", "p"});
+  EXPECT_EQ(mended.code, 0) << mended;
+  EXPECT_THAT(mended.out, HasSubstr("3"));
+  expect_all();
+  EXPECT_EQ(target().scalar("select hidden from c where id = 3"), "own");
+
   const auto other = run("clone", {"--config", config("tables:\n  - {name: c, where: id > 3}\n")});
   EXPECT_EQ(other.code, 2) << other;
   EXPECT_THAT(other.err, HasSubstr("tables was"));

@@ -12,6 +12,8 @@ namespace pgbaton::catalog {
 // column list without the identity's columns, without a NOT NULL column that has no default, or beside REPLICA IDENTITY
 // FULL.
 void apply_choices(std::vector<Table>& tables, const std::vector<TableChoice>& choices);
+// The choices among the options that a replica was begun with (pgbaton.replica.options); none in what is no such JSON.
+std::vector<TableChoice> recorded_choices(const std::string& options_json);
 // The same choice for a newer description of the same table: columns that came later are not in a list.
 void keep_choice(const Table& from, Table& to);
 bool has_choice(const Table& table);

@@ -36,7 +36,7 @@ namespace pgbaton::verify {
 struct Options {
   stream::StreamOptions stream;  // source and target, and how to stream when nobody else does
   ReplicaNames names{""};
-  catalog::TableFilter filter;
+  catalog::TableFilter filter;          // without choices: those that the replica was begun with hold
   std::string where;                    // SQL over a table's columns, for both sides; "" all rows
   int sample_percent = 100;             // of the rows, chosen by the hash of their key: other ones in every run
   int jobs = 4;                         // connections that compare, on each side
