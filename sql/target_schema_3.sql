@@ -6,8 +6,8 @@ alter table pgbaton.table_state
   add column ledger text not null default '',
   add column ledger_key text not null default '';
 comment on column pgbaton.table_state.guard is 'Where the commit LSN of a row''s last change is kept: column _pgbaton_lsn, a side table in this schema, or nowhere.';
-comment on column pgbaton.table_state.ledger is 'Name, in this schema, of the side table with the keys that changed since the boundary: k1 … kn, commit_lsn, deleted. Empty without one.';
-comment on column pgbaton.table_state.ledger_key is 'The table''s columns that k1 … kn stand for, as a list of identifiers.';
+comment on column pgbaton.table_state.ledger is 'Name, in this schema, of the side table with the keys that changed since the boundary: k1 to kn, commit_lsn, deleted. Empty without one.';
+comment on column pgbaton.table_state.ledger_key is 'The table''s columns that k1 to kn stand for, as a list of identifiers.';
 
 alter table pgbaton.replica add column expired_lsn pg_lsn not null default '0/0';
 comment on column pgbaton.replica.expired_lsn is 'Tombstones and ledger entries below it may be gone: an older change can no longer be judged, and is refused.';

@@ -26,14 +26,13 @@ int report(const Error& error, bool json) {
   return exit_code(error.kind());
 }
 
-int run(const Invocation& invocation) {
+int run(const Invocation& invocation, const Runtime& runtime) {
   const Options& options = invocation.options;
   if (invocation.version || invocation.help) {
     print(invocation.version ? "pgbaton " PGBATON_VERSION : help_text(options.command));
     return 0;
   }
   configure_log(options);
-  Runtime runtime;
   Context context(options, runtime.stop_token());
   try {
     return find_command(options.command)->run(context);
@@ -49,13 +48,14 @@ int run(const Invocation& invocation) {
 
 int main(int argc, char** argv) {
   using namespace pgbaton;
+  const app::Runtime runtime;  // first: from here on a signal asks for an orderly end
   // Also for a command line that cannot be parsed.
   bool json = std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
   try {
     auto invocation = app::parse_invocation({argv + std::min(argc, 1), argv + argc}, app::environment);
     json = invocation.options.json;
     app::hide_secrets(argc, argv);
-    return app::run(invocation);
+    return app::run(invocation, runtime);
   } catch (const Error& error) {
     return app::report(error, json);
   } catch (const std::exception& error) {

@@ -64,7 +64,7 @@ TEST(Messages, OptionsAndConfiguration) {
       {{"clone", "--config", config_file("jobs: 2\nsource: host=h passwort=x\ntarget: d\n")},
        {"pgbaton.yaml:2", "source"}},
       {{"clone", "--config", config_file("\nname: Bad\n")}, {"pgbaton.yaml:2", "\"Bad\""}},
-      {{"clone", "--config", config_file("guard: ledger\n")}, {"pgbaton.yaml:1", "--guard ledger"}},
+      {{"clone", "--config", config_file("appliers: 2\n")}, {"pgbaton.yaml:1", "--appliers 2"}},
       {{"help", "clown"}, {"clown", "Did you mean clone?"}},
       {{"resync"}, {"resync", "not in this version"}},
   };

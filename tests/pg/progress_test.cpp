@@ -125,6 +125,9 @@ TEST_F(ProgressDisplayTest, LineOfAStream) {
   follower.kill(SIGTERM);
   const auto result = follower.wait(Milliseconds(30'000));
   EXPECT_EQ(result.code, 0) << result;
+  // The terminal reads what the tool wrote last on a thread of its own.
+  for (int i = 0; i < 100 && !terminal.line_with("stream   ").empty(); ++i)
+    std::this_thread::sleep_for(Milliseconds(50));
   EXPECT_EQ(terminal.line_with("stream   "), "");
   expect_only_log(terminal);
   expect_equal_after_drain();

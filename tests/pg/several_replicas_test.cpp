@@ -1,4 +1,6 @@
 // More than one replica (S55): two from one source, and a cascade, where a target is itself a source.
+#include <thread>
+
 #include "support/pair.hpp"
 
 namespace pgbaton::testing {
@@ -40,6 +42,9 @@ TEST_F(SeveralReplicasTest, S55_TwoTargetsOfOneSource) {
   Tool to_first(between("follow", source(), target(), "one")), to_second(between("follow", source(), second, "two"));
   ASSERT_TRUE(load.wait_done(load.done() + 200));
   load.stop();
+  for (auto* follower : {&to_first, &to_second})
+    for (int i = 0; i < 600 && follower->err().find("streaming from slot") == std::string::npos; ++i)
+      std::this_thread::sleep_for(Milliseconds(50));
   stop_follower(to_first);
   stop_follower(to_second);
   succeed(between("follow", source(), target(), "one", bounded()));

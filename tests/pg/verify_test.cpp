@@ -227,6 +227,8 @@ TEST_F(VerifyTest, WithoutAWriterItStreamsItselfAndOptionsChooseWhatIsCompared) 
   EXPECT_THAT(waited.err, ::testing::HasSubstr("pid " + std::to_string(open.backend_pid())));
   open.exec("commit");
   expect_equal_now();
+  // A walsender ends a moment after its client.
+  EXPECT_TRUE(source().wait_until("select count(*) from pg_stat_replication", "0"));
   EXPECT_THAT(leftovers(source().conninfo()), ::testing::ElementsAre("publication pgbaton", "slot pgbaton"));
 }
 
