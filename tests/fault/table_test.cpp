@@ -44,10 +44,10 @@ TEST_F(FaultTableTest, Copy) {
                            {"copy_table_half", Harm::source_backend, 0, "ready", "copy-%"},
                            {"copy_table_half", Harm::target_backend, 0, "ready", "copy-%"},
                            {"copy_table_half", Harm::source_backend, 0, "ready", "holder"},
-                           {"copy_table_half", Harm::source_down, 0, "ready", "", "new boundary"},
+                           {"copy_table_half", Harm::source_down, 0, "ready", "", "boundary|imported"},
                            {"copy_before_commit", Harm::target_down, 0, "ready"},
                            {"copy_after_commit", Harm::target_down, 0, "ready"},
-                           {"copy_table_half", Harm::cut_source, 0, "ready", "", "new boundary|cannot be imported any more"},
+                           {"copy_table_half", Harm::cut_source, 0, "ready", "", "boundary|imported"},
                            {"copy_before_commit", Harm::cut_target, 0, "ready"},
                        });
 }
