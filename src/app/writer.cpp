@@ -1,6 +1,7 @@
 #include "writer.hpp"
 
 #include <fmt/format.h>
+#include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/copy/deferrable.hpp>
 #include <pgbaton/snapshot/take_in.hpp>
@@ -73,6 +74,7 @@ void mark_ready(const Context& context, const state::Replica& replica) {
   if (!now || now->phase != state::Phase::streaming) return;
   if (replica.replica_role) copy::require_deferrable_constraints(*target, replica.name);
   store.store_phase(replica, state::Phase::ready);
+  PGBATON_FAILPOINT("ready_recorded");
   store.add_event(replica.name, "ready", "");
 }
 

@@ -62,6 +62,7 @@ TEST_F(FaultTableTest, Indexes) {
                            {"rest_restored", Harm::kill, 137, "indexing"},
                            {"before_streaming", Harm::kill, 137, "indexing"},
                            {"streaming_recorded", Harm::kill, 137, "streaming"},
+                           {"ready_recorded", Harm::kill, 137, "ready"},
                            {"table_guarded", Harm::error, 0, "ready"},
                            {"rest_restored", Harm::stop, 1, "indexing"},
                            {"indexes_built", Harm::target_backend, 0, "ready", "index%"},
