@@ -146,17 +146,16 @@ TEST_P(SlotTest, S57_SnapshotTooLargeIsTriedAgainThenNamed) {
   std::string savepoints = "begin;";
   for (int i = 0; i < 400; ++i) savepoints += "insert into t default values; savepoint s;";
   Load light(cluster().conninfo(), 1, "insert into u values (1)");
-  const auto heavy = [&](Milliseconds open, Milliseconds pause) {
-    return std::make_unique<Load>(cluster().conninfo(), 4, [=](Load::Turn& turn) {
-      std::this_thread::sleep_for(pause * (turn.round == 0 ? turn.thread : 1));
-      turn.session.exec(savepoints);
-      std::this_thread::sleep_for(open);
-      turn.session.exec("commit");
-    });
-  };
-  // Writers that leave no moment without hundreds of savepoints.
-  auto load = heavy(Milliseconds(400), Milliseconds(50));
-  ASSERT_TRUE(load->wait_done(4));
+  // Two sessions that take turns: the next has its savepoints before the one before commits, so no moment is without.
+  auto load = std::make_unique<Load>(cluster().conninfo(), 1,
+                                     [=, other = std::make_shared<Session>(cluster().session())](Load::Turn& turn) {
+                                       auto& next = turn.round % 2 == 0 ? turn.session : *other;
+                                       auto& before = turn.round % 2 == 0 ? *other : turn.session;
+                                       next.exec(savepoints);
+                                       if (turn.round > 0) before.exec("commit");
+                                       std::this_thread::sleep_for(Milliseconds(200));
+                                     });
+  ASSERT_TRUE(load->wait_done(2));
   ::testing::internal::CaptureStderr();
   const auto error = error_of([&] { take("pgbaton", false, Milliseconds(4000)); });
   const auto log = ::testing::internal::GetCapturedStderr();
@@ -165,8 +164,11 @@ TEST_P(SlotTest, S57_SnapshotTooLargeIsTriedAgainThenNamed) {
   EXPECT_THAT(error.message(), AllOf(HasSubstr("savepoint"), HasSubstr("pid ")));
   EXPECT_FALSE(source::load_slot(control(), "pgbaton"));
   // With gaps between them the slot comes.
-  load->stop();
-  load = heavy(Milliseconds(0), Milliseconds(200));
+  load = std::make_unique<Load>(cluster().conninfo(), 4, [=](Load::Turn& turn) {
+    std::this_thread::sleep_for(Milliseconds(turn.round == 0 ? 200 * turn.thread : 200));
+    turn.session.exec(savepoints);
+    turn.session.exec("commit");
+  });
   EXPECT_EQ(ids_in(take("pgbaton"), "t").size() % 400, 0u) << "a transaction was torn";
   load->stop();
   EXPECT_THAT(load->errors(), IsEmpty());
