@@ -15,6 +15,7 @@
 #include "layout.hpp"
 #include "progress.hpp"
 #include "render.hpp"
+#include "resync_shadow.hpp"
 #include "source_watch.hpp"
 #include "writer.hpp"
 
@@ -78,6 +79,7 @@ Writer begin(const Context& context) {
   auto replica = store.load_replica(context.names.name);
   if (replica && context.options.restart) {
     log::info("--restart: emptying the tables that replica {} recorded", context.names.name);
+    remove_shadow(context);
     snapshot::reset_replica(context.source(), context.target(), context.names.name);
     replica = store.load_replica(context.names.name);  // begun anew: phase creating
   }

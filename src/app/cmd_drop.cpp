@@ -4,9 +4,13 @@
 #include <pgbaton/snapshot/clone.hpp>
 #include <pgbaton/state/lease.hpp>
 
+#include <algorithm>
+#include <iterator>
+
 #include "command.hpp"
 #include "known.hpp"
 #include "render.hpp"
+#include "resync_shadow.hpp"
 
 namespace pgbaton::app {
 
@@ -77,7 +81,10 @@ int run_drop(Context& context) {
   context.source();
   auto lease = take_lease(context);
   warn_of_deferred(context);
-  auto report = snapshot::remove_replica(context.source(), context.target(), context.names);
+  auto report = remove_shadow(context);
+  auto rest = snapshot::remove_replica(context.source(), context.target(), context.names);
+  std::ranges::move(rest.removed, std::back_inserter(report.removed));
+  std::ranges::move(rest.left, std::back_inserter(report.left));
   if (report.removed.empty() && report.left.empty()) warn_of_another_name(context);
   print_removal(context, {report, {}});
   return report.left.empty() ? 0 : exit_code(ErrorKind::failed);

@@ -12,11 +12,13 @@
 #include <pgbaton/source/slot.hpp>
 
 #include <algorithm>
+#include <iterator>
 
 #include "command.hpp"
 #include "events.hpp"
 #include "known.hpp"
 #include "render.hpp"
+#include "resync_shadow.hpp"
 #include "writer.hpp"
 
 namespace pgbaton::app {
@@ -90,9 +92,22 @@ Completion complete(const Context& context, state::Store& store, state::Lease& l
   return {drained, left};
 }
 
+// The tables are behind the others, and the drain would not bring them up: not even with --force.
+void require_no_resync(state::Store& store, const state::Replica& replica) {
+  const auto tables = store.load_tables(replica);
+  const auto found = std::ranges::find_if(tables, &state::TableState::detached);
+  if (found == tables.end()) return;
+  throw Error(ErrorKind::preflight, "the table is being copied again (resync)")
+      .side(Side::target)
+      .table(found->name.quoted())
+      .hint("Let `pgbaton resync` end, or run it again with the same tables when it was killed.");
+}
+
 // Before the term begins: a refusal leaves no trace in the state.
 void require_ready(const Context& context, state::Store& store) {
-  auto phase = require_replica(context, store).phase;
+  const auto replica = require_replica(context, store);
+  require_no_resync(store, replica);
+  const auto phase = replica.phase;
   if (phase == state::Phase::ready || context.options.force) return;
   throw Error(ErrorKind::preflight,
               fmt::format("replica {} is not ready (phase {})", context.names.name, to_string(phase)))
@@ -111,7 +126,10 @@ RemovalResult finish(const Context& context, state::Store& store, state::Lease& 
     log::info("complete up to {}: removing slot, publications, guard columns and state",
               to_string(result.complete_lsn));
   }
-  result.report = snapshot::remove_replica(context.source(), context.target(), context.names);
+  result.report = remove_shadow(context);  // of a resync that was killed after its tables were given back
+  auto rest = snapshot::remove_replica(context.source(), context.target(), context.names);
+  std::ranges::move(rest.removed, std::back_inserter(result.report.removed));
+  std::ranges::move(rest.left, std::back_inserter(result.report.left));
   if (!done.left.empty()) result.report.left.push_back(done.left);
   return result;
 }

@@ -1,14 +1,12 @@
 #include <pgbaton/base/error.hpp>
-#include <pgbaton/verify/verify.hpp>
 
 #include "command.hpp"
 #include "events.hpp"
 #include "render.hpp"
+#include "verify_options.hpp"
 #include "writer.hpp"
 
 namespace pgbaton::app {
-
-namespace {
 
 verify::Options verify_options(const Context& context) {
   const Options& given = context.options;
@@ -28,16 +26,17 @@ verify::Options verify_options(const Context& context) {
   return options;
 }
 
-}  // namespace
+int report_verified(const Context& context, const verify::Report& report) {
+  if (context.options.json || !context.options.quiet || report.remaining > 0)
+    print(context.options.json ? verify_json(report, context.names.name) : verify_text(report, context.names.name));
+  return report.remaining == 0 ? 0 : exit_code(ErrorKind::differences);
+}
 
 int run_verify(Context& context) {
   context.source();  // a missing or malformed connection string is told before anything is connected
   const auto options = verify_options(context);
   EventFile events(context);
-  const auto report = verify::run(options, context.stop);
-  if (context.options.json || !context.options.quiet || report.remaining > 0)
-    print(context.options.json ? verify_json(report, context.names.name) : verify_text(report, context.names.name));
-  return report.remaining == 0 ? 0 : exit_code(ErrorKind::differences);
+  return report_verified(context, verify::run(options, context.stop));
 }
 
 }  // namespace pgbaton::app

@@ -29,6 +29,7 @@ int run_follow(Context& context);
 int run_status(Context& context);
 int run_wait(Context& context);
 int run_verify(Context& context);
+int run_resync(Context& context);
 int run_sequences(Context& context);
 int run_finish(Context& context);
 int run_drop(Context& context);

@@ -58,8 +58,9 @@ struct Parser {
     }
     auto* option = app.add_option(flag, values[spec.name]);
     option->type_size(1)->allow_extra_args(false);
-    // One value for each time the option is given, as often as the user likes; count is checked below.
-    option->expected(1, 10'000);
+    // One value for each time the option is given, as often as the user likes; count is checked below. Only this limit
+    // makes CLI11 heed the line above: with another one the words behind a value are taken for more values.
+    option->expected(1, CLI::detail::expected_max_vector_size);
     options[spec.name] = option;
   }
 };
@@ -168,7 +169,11 @@ Invocation parse_invocation(const std::vector<std::string>& arguments, const Env
   if (command != nullptr && command->run == nullptr)
     throw usage(fmt::format("{}: not in this version yet", command->name),
                 "pgbaton --help lists what this version does.");
-  if (auto extras = parser.app.remaining(true); !extras.empty()) refuse_extra(extras, command != nullptr);
+  if (auto extras = parser.app.remaining(true); !extras.empty()) {
+    const bool flag = std::ranges::any_of(extras, [](const std::string& word) { return word.starts_with("-"); });
+    if (command == nullptr || command->use != kResync || flag) refuse_extra(extras, command != nullptr);
+    options.tables = std::move(extras);
+  }
   if (command == nullptr) throw usage("a command is missing", "Commands: " + command_names() + ".");
 
   Given given = collect(parser);

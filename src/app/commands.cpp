@@ -74,8 +74,21 @@ const std::array kCommands = {
         "pgbaton verify --config shop.yaml --include-table 'public.order*' --max-rate 100MB --json\n"
         "pgbaton verify --config shop.yaml --repair",
         run_verify},
-    Command{"resync", 0, "TABLE…", "copy tables again while the stream goes on (not in this version yet)", "", "",
-            nullptr},
+    Command{
+        "resync", kResync, "TABLE…", "copy tables again while the stream of all others goes on",
+        "Copies the named tables again from a new snapshot, applies what was committed since, and gives them back to\n"
+        "the replica's stream at one exact position; all other tables go on meanwhile. Readers of the target see the\n"
+        "rows as they were when it began, until a table's copy is committed, then newer ones, and until the end older\n"
+        "ones than in the other tables. Works beside a running `clone --follow` or `follow`; without one it streams\n"
+        "itself. Names by SQL identifier rules, with the patterns of --include-table; a partitioned table stands for\n"
+        "its partitions. Killed in the middle, run it again: it goes on.\n"
+        "--where: only the rows for which the condition holds on either side; they are compared at a cut, and those\n"
+        "that differ are replaced by what the source has, as `verify --repair` does it (same output, exit 6 if some\n"
+        "remain). Not in this version yet: new tables (--add).",
+        "pgbaton resync public.orders --config shop.yaml\n"
+        "pgbaton resync 'audit.*' customers --config shop.yaml --jobs 2\n"
+        "pgbaton resync orders --where 'customer_id = 17' --config shop.yaml",
+        run_resync},
     Command{"rebuild", 0, "", "build a new generation beside the live one and swap it in (not in this version yet)", "",
             "", nullptr},
     Command{"sequences", kSequences, "", "set the target's sequences to the source's values",

@@ -10,7 +10,7 @@ namespace {
 
 using Filter = catalog::TableFilter;
 
-constexpr unsigned kStreams = kClone | kFollow | kFinish | kVerify;
+constexpr unsigned kStreams = kClone | kFollow | kFinish | kVerify | kResync;
 constexpr unsigned kWrites = kClone | kFollow | kFinish | kDrop;
 
 // In the order of the help text; help.cpp puts a headline before some of them.
@@ -43,8 +43,10 @@ const std::array kOptions = {
                "comparison takes its time"},
     OptionSpec{"repair", "", &Options::repair, kVerify, false, "",
                "write the rows that differ as the source has them, then compare again"},
-    OptionSpec{"where", "SQL", &Options::where, kVerify, false, "",
+    OptionSpec{"where", "SQL", &Options::where, kVerify | kResync, false, "",
                "only rows for which this condition holds; names of functions and types with their schema"},
+    OptionSpec{"add", "", &Options::add, kResync, false, "",
+               "take in tables that the replica does not have (not in this version yet)"},
     OptionSpec{"sample", "PERCENT", &Options::sample, kVerify, false, "",
                "only so many percent of the rows, other ones in every run", 1, 100},
     OptionSpec{"gap", "N", &Options::gap, kSequences, false, "",
@@ -83,16 +85,16 @@ const std::array kOptions = {
     OptionSpec{"no-settings", "", &Options::no_settings, kCheck | kClone, true, "",
                "leave out ALTER DATABASE … SET and ALTER ROLE … IN DATABASE … SET"},
 
-    OptionSpec{"jobs", "N", &Options::jobs, kClone | kVerify, true, "",
+    OptionSpec{"jobs", "N", &Options::jobs, kClone | kVerify | kResync, true, "",
                "tables copied at a time, or connections that compare on each side; default 4", 1, 256},
-    OptionSpec{"index-jobs", "N", &Options::index_jobs, kClone, true, "", "tables indexed at a time; default 2", 1,
-               256},
+    OptionSpec{"index-jobs", "N", &Options::index_jobs, kClone | kResync, true, "",
+               "tables indexed at a time; default 2", 1, 256},
     OptionSpec{
         "split-above", "SIZE", &Options::split_above, kClone, true, "",
         "copy tables whose rows take more than this in parts of about this size, with --jobs above 1 and a source "
         "from 14 on; pays with idle cores on both servers; default: no table is split",
         1 << 16},
-    OptionSpec{"max-rate", "SIZE", &Options::max_rate, kClone | kVerify, true, "",
+    OptionSpec{"max-rate", "SIZE", &Options::max_rate, kClone | kVerify | kResync, true, "",
                "read at most so much per second from the source while copying, and from each side while comparing; "
                "default no limit"},
     OptionSpec{"memory", "SIZE", &Options::memory, kStreams, true, "",
@@ -111,7 +113,7 @@ const std::array kOptions = {
     OptionSpec{"missing", "HOW", &Options::missing, kStreams, true, "stop|repair",
                "an update or delete whose row is not on the target: stop, exit 8 (default); or put the row right, from "
                "the change itself or from the source"},
-    OptionSpec{"slot-wait", "DURATION", &Options::slot_wait, kClone, true, "",
+    OptionSpec{"slot-wait", "DURATION", &Options::slot_wait, kClone | kResync, true, "",
                "how long creating the slot may wait for open transactions; default 60s"},
     OptionSpec{"slot-failover", "", &Options::slot_failover, kCheck | kClone, true, "",
                "17+: make the slot one that standbys keep a copy of, so that the stream goes on after a failover"},
@@ -120,7 +122,7 @@ const std::array kOptions = {
                "any progress; default 10m, never for an open-ended stream"},
     OptionSpec{"on-failure", "WHAT", &Options::on_failure, kClone, true, "keep|drop",
                "after a failed copy: keep slot and state for the next run (default), or drop them"},
-    OptionSpec{"take-over", "", &Options::take_over, kWrites, true, "",
+    OptionSpec{"take-over", "", &Options::take_over, kWrites | kResync, true, "",
                "end the process that holds the replica (also a hung one) and take its place"},
     OptionSpec{"appliers", "N", &Options::appliers, kStreams, true, "",
                "connections that apply changes; only 1 in this version", 1, 64},

@@ -89,6 +89,10 @@ void refuse_unfinished(const Options& options) {
     throw usage(fmt::format("--appliers {}: not in this version yet, which applies changes on one connection",
                             options.appliers),
                 "Leave --appliers out.");
+  if (options.add)
+    throw usage(
+        "--add: not in this version yet, which takes in no new tables but partitions (--drift add-columns)",
+        "Start anew with `pgbaton clone --restart`, or clone the new tables as a replica of their own (--name).");
 }
 
 void refuse_misplaced(const OptionSpec& spec, const Command& command) {

@@ -60,12 +60,19 @@ Json writer_document(const StatusReport& report) {
           {"since", report.replica->writer_since}};
 }
 
+Json resync_document(const StatusReport& report) {
+  if (report.tables_detached == 0 && !report.resync_runs && !report.resync_slot) return nullptr;
+  return {{"tables", report.tables_detached},
+          {"running", report.resync_runs},
+          {"wal_held_bytes", report.resync_slot ? Json(report.resync_slot->held_bytes) : Json(nullptr)}};
+}
+
 Json tables_document(const StatusReport& report) {
   Json tables = Json::array();
   for (const auto& table : report.tables)
     tables.push_back({{"schema", table.name.schema},
                       {"name", table.name.name},
-                      {"phase", to_string(table.phase)},
+                      {"phase", phase_word(table)},
                       {"boundary", lsn_or_null(table.boundary)},
                       {"rows", table.rows},
                       {"bytes", table.bytes},
@@ -110,6 +117,7 @@ std::string status_json(const StatusReport& report) {
       {"generation", replica ? Json(replica->generation) : Json(nullptr)},
       {"writer", writer_document(report)},
       {"slot", slot_document(report)},
+      {"resync", resync_document(report)},
       {"lsn",
        {{"source_flush", lsn_or_null(report.source_flush_lsn)},
         {"received", lsn_or_null(progress.received_lsn)},

@@ -53,6 +53,13 @@ std::string slot_line(const StatusReport& report) {
                           size_text(report.slot->held_bytes)));
 }
 
+std::string resync_line(const StatusReport& report) {
+  if (report.tables_detached == 0 && !report.resync_runs && !report.resync_slot) return "";
+  return line("resync", fmt::format("{}, {} tables, {} of WAL held", report.resync_runs ? "running" : "not running",
+                                    report.tables_detached,
+                                    report.resync_slot ? size_text(report.resync_slot->held_bytes) : "nothing"));
+}
+
 std::string lag_line(const StatusReport& report) {
   if (report.lag_bytes() < 0) return line("lag", "not known");
   return line("lag", fmt::format("{}, {:.1f} s", size_text(report.lag_bytes()), report.lag_seconds()));
@@ -63,7 +70,7 @@ std::string table_lines(const StatusReport& report) {
   std::string text =
       fmt::format("\n{:<40} {:<8} {:>18} {:>14} {:>10}\n", "table", "phase", "boundary", "copied rows", "size");
   for (const auto& table : report.tables) {
-    text += fmt::format("{:<40} {:<8} {:>18} {:>14} {:>10}\n", table.name.quoted(), to_string(table.phase),
+    text += fmt::format("{:<40} {:<8} {:>18} {:>14} {:>10}\n", table.name.quoted(), phase_word(table),
                         lsn_text(table.boundary), table.rows, size_text(table.bytes));
     if (!table.note.empty()) text += fmt::format("    {}\n", table.note);
   }
@@ -117,7 +124,7 @@ std::string status_text(const StatusReport& report) {
   const auto& progress = report.progress;
   std::string text = line("replica", fmt::format("{} (generation {})", report.name, replica.generation));
   text += line("phase", fmt::format("{}: {}", to_string(replica.phase), meaning(replica.phase)));
-  text += writer_line(report) + slot_line(report);
+  text += writer_line(report) + slot_line(report) + resync_line(report);
   text += line("positions", fmt::format("source {}, received {}, applied {}, confirmed {}",
                                         lsn_text(report.source_flush_lsn), lsn_text(progress.received_lsn),
                                         lsn_text(progress.applied_lsn), lsn_text(progress.confirmed_lsn)));

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/catalog/server.hpp>
+#include <pgbaton/resync/resync.hpp>
 #include <pgbaton/source/history.hpp>
 #include <pgbaton/state/lease.hpp>
 #include <pgbaton/state/retention.hpp>
@@ -42,6 +43,7 @@ std::unique_ptr<pg::Control> ask_source(const Context& context, StatusReport& re
     report.source_flush_lsn = catalog::current_flush_lsn(*source, Side::source);
     const std::string& slot = report.replica ? report.replica->slot : context.names.base;
     report.slot = source::load_slot(*source, slot);
+    report.resync_slot = source::load_slot(*source, resync::shadow_names(ReplicaNames(report.name)).base);
     load_missed_writes(*source, report);
     return source;
   } catch (const Error& error) {
@@ -67,6 +69,8 @@ void look_at_history(const Context& context, state::Store& store, pg::Control& s
 void load_state(state::Store& store, StatusReport& report) {
   report.tables = store.load_tables(*report.replica);
   report.writer_holds = state::Lease::held(store.connection(), report.name);
+  report.tables_detached = std::ranges::count_if(report.tables, &state::TableState::detached);
+  report.resync_runs = state::Lease::held(store.connection(), resync::shadow_names(ReplicaNames(report.name)).name);
   report.progress = store.load_progress(*report.replica);
   report.guards = store.load_guard_sizes(report.name);
   report.holds = store.load_holds(report.name);
@@ -107,6 +111,9 @@ std::vector<std::string> warnings(const StatusReport& report) {
                                  source::loss_reason(*slot)));
   if (slot && slot->wal_status == "unreserved")
     result.push_back(fmt::format("slot {} is about to be lost: its WAL exceeds max_slot_wal_keep_size", slot->name));
+  if (report.tables_detached > 0 && !report.resync_runs)
+    result.push_back(fmt::format("a resync ended too early: {} tables are not kept up to date until it is run again",
+                                 report.tables_detached));
   for (const auto& counts : report.missed)
     result.push_back(
         fmt::format("{} has had {} UPDATEs and {} DELETEs on the source since its statistics were reset; "
@@ -116,6 +123,10 @@ std::vector<std::string> warnings(const StatusReport& report) {
 }
 
 }  // namespace
+
+std::string_view phase_word(const state::TableState& table) {
+  return table.detached ? "resync" : to_string(table.phase);
+}
 
 bool is_copied(const state::TableState& table) {
   return table.phase >= state::TablePhase::copied && table.phase != state::TablePhase::skipped;

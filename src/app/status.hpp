@@ -26,6 +26,10 @@ struct StatusReport {
   std::string source_problem;                // why not
   std::string history_problem;               // why a start would refuse to go on; only looked for without a writer
   std::vector<catalog::WriteCounts> missed;  // on tables that are replicated for INSERT and TRUNCATE only
+  // Tables that an unfinished resync has, whether it runs, and its slot.
+  std::int64_t tables_detached = 0;
+  bool resync_runs = false;
+  std::optional<source::SlotInfo> resync_slot;
   std::vector<std::string> warnings;
 
   Lsn oldest_deliverable_lsn() const;  // tombstones from here on are needed
@@ -36,6 +40,8 @@ struct StatusReport {
 
 StatusReport load_status(const Context& context);
 
+// "resync" while a table is being copied again; else its phase.
+std::string_view phase_word(const state::TableState& table);
 // Its rows are committed. A skipped table is neither copied nor waited for.
 bool is_copied(const state::TableState& table);
 

@@ -20,9 +20,16 @@ std::string match_row(Statement& statement, const ApplierOptions& options) {
 // Why no row took the step. Read after the fact, so it only words the message; nothing is decided by it.
 [[noreturn]] void explain(pg::Connection& connection, const ApplierOptions& options, const ProgressStep& step) {
   Statement look;
-  look.sql = "SELECT epoch, applied_lsn FROM pgbaton.progress WHERE " + match_row(look, options);
+  look.sql = "SELECT epoch, applied_lsn, tables_version FROM pgbaton.progress WHERE " + match_row(look, options);
   const pg::Result found = connection.exec(look.sql, look.parameters);
   const std::string mine = std::to_string(options.epoch);
+  if (found.rows() == 1 && found.value(0, 0) == mine && found.value(0, 2) != std::to_string(options.tables_version))
+    throw Error(ErrorKind::failed, "which tables are to be applied from where has changed (resync)")
+        .side(Side::target)
+        .sqlstate(kTablesChanged)
+        .action(Action::retry)
+        .lsn(step.applied_lsn)
+        .hint("Nothing of this batch was committed; it is applied again by the new rules.");
   if (found.rows() == 1 && found.value(0, 0) == mine)
     throw Error(ErrorKind::failed, fmt::format("progress would go backward, from {}", found.value(0, 1)))
         .side(Side::target)
@@ -44,6 +51,7 @@ void store_progress(pg::Connection& connection, const ApplierOptions& options, c
   Statement update;
   const std::string match = match_row(update, options);
   const std::string epoch = update.bind_own(std::to_string(options.epoch), "bigint");
+  const std::string version = update.bind_own(std::to_string(options.tables_version), "bigint");
   const std::string lsn = update.bind_lsn(step.applied_lsn);
   const std::string transactions = update.bind_own(std::to_string(step.transactions), "bigint");
   const std::string changes = update.bind_own(std::to_string(step.changes), "bigint");
@@ -54,8 +62,8 @@ void store_progress(pg::Connection& connection, const ApplierOptions& options, c
                     update.bind_own(std::to_string(step.source_commit_time), "bigint"));
   update.sql = fmt::format(
       "UPDATE pgbaton.progress SET applied_lsn = {}, transactions = transactions + {}, changes = changes + {}, {}"
-      "updated_at = clock_timestamp() WHERE {} AND epoch = {} AND applied_lsn <= {}",
-      lsn, transactions, changes, commit_time, match, epoch, lsn);
+      "updated_at = clock_timestamp() WHERE {} AND epoch = {} AND tables_version = {} AND applied_lsn <= {}",
+      lsn, transactions, changes, commit_time, match, epoch, version, lsn);
   if (connection.exec(update.sql, update.parameters).affected() != 1) explain(connection, options, step);
 }
 

@@ -11,8 +11,8 @@ struct ProgressStep {
 };
 
 // Exactly one row must take it: the one of our epoch, not yet beyond applied_lsn. Throws Error(held_elsewhere) when
-// another writer's epoch is there, Error(failed) with action bug when progress would go backward. The caller rolls
-// back.
+// another writer's epoch is there, Error(failed, retry) when the table states have changed, Error(failed) with action
+// bug when progress would go backward. The caller rolls back.
 void store_progress(pg::Connection& connection, const ApplierOptions& options, const ProgressStep& step);
 
 }  // namespace pgbaton::apply

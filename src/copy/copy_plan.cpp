@@ -49,8 +49,8 @@ std::string range_condition(const BlockRange& range) {
 }  // namespace
 
 std::string clear_statement(const QualifiedName& name, const TargetTable& target) {
-  if (target.referenced) return "DELETE FROM ONLY " + name.quoted();
-  return (target.kind == 'p' ? "TRUNCATE " : "TRUNCATE ONLY ") + name.quoted();
+  const std::string rows = (target.kind == 'p' ? "" : "ONLY ") + name.quoted();
+  return (target.referenced || target.keep_readers ? "DELETE FROM " : "TRUNCATE ") + rows;
 }
 
 Error fenced() {
@@ -103,7 +103,7 @@ CopyPlan plan_copy(const catalog::Table& table, const TargetTable& target, bool 
     return plan;
   }
   // Rows that were written by the transaction that emptied the table can be frozen at once; nobody else can see them.
-  const bool frozen = range == nullptr && !target.referenced && target.kind == 'r';
+  const bool frozen = range == nullptr && !target.referenced && !target.keep_readers && target.kind == 'r';
   const auto format = plan.binary ? "binary" : "text";
   std::string conditions;
   const auto add = [&](const std::string& condition) {

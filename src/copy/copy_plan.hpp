@@ -19,6 +19,7 @@ struct TargetTable {
   char kind = 'r';
   bool referenced = false;  // by a foreign key of another table: TRUNCATE would be refused
   std::vector<TargetColumn> columns;
+  bool keep_readers = false;  // who reads it while it is copied is not to wait, and sees the old rows
 };
 
 // Error(rejected) when there is no such table.
@@ -38,7 +39,7 @@ struct CopyPlan {
 // emptied.
 CopyPlan plan_copy(const catalog::Table& table, const TargetTable& target, bool allow_binary,
                    const BlockRange* range = nullptr);
-// TRUNCATE, or what does the same where that is refused.
+// TRUNCATE, or what does the same where that is refused or would keep readers waiting.
 std::string clear_statement(const QualifiedName& name, const TargetTable& target);
 // For a statement of state that touched no row.
 Error fenced();

@@ -1,7 +1,7 @@
 // One table, step by step:
 //
 //   source: SAVEPOINT · LOCK … ACCESS SHARE · what do the names mean now? · relfilenode as the snapshot sees it = now?
-//   target: BEGIN · TRUNCATE · COPY FROM ← source: COPY TO · state row · COMMIT
+//   target: BEGIN · TRUNCATE (or DELETE) · COPY FROM ← source: COPY TO · state row · COMMIT
 // Of a table in parts, TRUNCATE and a line of state for each part are committed before the first, each part with its
 // line, and the last with the table's state row. Every part takes the lock and looks at the source again.
 //
@@ -108,7 +108,8 @@ TableOutcome TableCopy::run(const Work& work, Counted& counted) {
       if (auto outcome = lock_source(job.table)) return *outcome;
       if (auto outcome = compare_description(job.table)) return *outcome;
     }
-    const auto target_table = load_target_table(target_, job.table.name);
+    auto target_table = load_target_table(target_, job.table.name);
+    target_table.keep_readers = pool_.context().options.replace_rows;
     const auto plan = plan_copy(
         job.table, target_table,
         pool_.context().options.binary && source_.server_version() / 10000 == target_.server_version() / 10000,

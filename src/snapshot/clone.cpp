@@ -148,7 +148,7 @@ void complete(Build& build) {
   if (build.archive) copy::restore_rest(build.options.target, *build.archive, build.replica.replica_role, build.stop);
   copy_database(build);
   PGBATON_FAILPOINT("rest_restored");
-  copy::copy_sequences(*build.source, *build.target, 0);
+  if (!build.options.replace_rows) copy::copy_sequences(*build.source, *build.target, 0);
   build.summary.finish_time += since(start);
   PGBATON_FAILPOINT("before_streaming");
   build.store.store_phase(build.replica, Phase::streaming);

@@ -105,6 +105,7 @@ void require_names_free(pg::Control& source, const CloneOptions& options, const 
 }
 
 void require_target_tables(pg::Control& target, const CloneOptions& options, const TablePlan& plan, bool restored) {
+  if (options.replace_rows) return;
   if (options.schema == SchemaMode::none) return require_empty_tables(target, plan);
   if (restored) return;
   auto existing = names_on_target(target);

@@ -46,6 +46,7 @@ class Rounds {
     count_totals();
     if (build_.options.split_above > 0 && (build_.source_server.major() < 14 || build_.options.jobs < 2))
       log::warning("--split-above splits nothing: it needs a source from major 14 on, and more than one of --jobs");
+    if (build_.options.before_copy) build_.options.before_copy();
     auto pending = pending_jobs();
     if (pending.empty()) prepare_schema(pending);  // resumed after the last table: only the archive is needed
     hand_over_kept();
@@ -166,6 +167,7 @@ class Rounds {
     options.split_above = build_.options.split_above;
     options.source_version = build_.source_server.version_num;
     options.max_rate = build_.options.max_rate;
+    options.replace_rows = build_.options.replace_rows;
     options.on_part_copied = [this] { build_.any_table_committed = true; };
     options.replica_role = build_.replica.replica_role;
     auto result = copy::copy_tables(

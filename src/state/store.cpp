@@ -92,7 +92,7 @@ std::vector<std::string> Store::replica_names() {
   if (!installed()) return names;
   pg::control(Side::target, "listing replicas", [&] {
     pqxx::nontransaction tx(connection_);
-    for (auto row : tx.exec("select name from pgbaton.replica order by name"))
+    for (auto row : tx.exec("select name from pgbaton.replica where name !~ '__' order by name"))
       names.push_back(row[0].as<std::string>());
   });
   return names;

@@ -40,6 +40,7 @@ TableState read_table(const pqxx::row& row) {
   t.note = row["note"].as<std::string>();
   t.source_shape = row["source_shape"].as<std::string>();
   t.missing_rows = row["missing_rows"].as<std::int64_t>();
+  t.detached = row["detached"].as<bool>();
   return t;
 }
 
@@ -81,7 +82,8 @@ std::vector<TableState> Store::load_tables(const Replica& replica) {
              "guard, guarded, coalesce(to_jsonb(t)->>'ledger', '') as ledger, coalesce(to_jsonb(t)->>'ledger_key', '') "
              "as ledger_key, phase, rows, bytes, bytes_total, note, "
              "coalesce(to_jsonb(t) ->> 'source_shape', '') as source_shape, "
-             "coalesce(to_jsonb(t) ->> 'missing_rows', '0')::bigint as missing_rows from pgbaton.table_state t "
+             "coalesce(to_jsonb(t) ->> 'missing_rows', '0')::bigint as missing_rows, "
+             "coalesce(to_jsonb(t) ->> 'detached', 'f')::boolean as detached from pgbaton.table_state t "
              "where replica = $1 and generation = $2 order by schema_name, table_name",
              replica.name, replica.generation))
       tables.push_back(read_table(row));
@@ -132,8 +134,10 @@ Progress Store::load_progress(const Replica& replica) {
         "select applied_lsn, sum(transactions) over () as transactions, sum(changes) over () as changes, "
         "coalesce(extract(epoch from clock_timestamp() - max(source_commit_time) over ()), -1)::float8 as commit_age, "
         "coalesce(extract(epoch from clock_timestamp() - max(updated_at) over ()), -1)::float8 as updated_age, "
-        "received_lsn, confirmed_lsn, coalesce(to_jsonb(p) ->> 'slot_restart_lsn', '0/0') as slot_restart_lsn "
-        "from pgbaton.progress p where replica = $1 and generation = $2 "
+        "received_lsn, confirmed_lsn, coalesce(to_jsonb(p) ->> 'slot_restart_lsn', '0/0') as slot_restart_lsn, "
+        "coalesce(to_jsonb(p) ->> 'tables_version', '0') as tables_version, "
+        "coalesce(to_jsonb(p) ->> 'tables_obeyed', '0') as tables_obeyed from pgbaton.progress p where replica = $1 "
+        "and generation = $2 "
         "order by applied_lsn limit 1",
         replica.name, replica.generation);
     Progress p;
@@ -146,20 +150,36 @@ Progress Store::load_progress(const Replica& replica) {
     p.received_lsn = require_lsn(rows[0]["received_lsn"].c_str(), "pgbaton.progress.received_lsn");
     p.confirmed_lsn = require_lsn(rows[0]["confirmed_lsn"].c_str(), "pgbaton.progress.confirmed_lsn");
     p.slot_restart_lsn = require_lsn(rows[0]["slot_restart_lsn"].c_str(), "pgbaton.progress.slot_restart_lsn");
+    p.tables_version = rows[0]["tables_version"].as<std::int64_t>();
+    p.tables_obeyed = rows[0]["tables_obeyed"].as<std::int64_t>();
     return p;
   });
 }
 
-void Store::report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn, Lsn slot_restart_lsn) {
-  pg::control(Side::target, "reporting positions", [&] {
+std::int64_t Store::report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn,
+                                     Lsn slot_restart_lsn) {
+  return pg::control(Side::target, "reporting positions", [&] {
     pqxx::work tx(connection_);
     auto touched = tx.exec_params(
         "update pgbaton.progress set received_lsn = $4::pg_lsn, confirmed_lsn = $5::pg_lsn, "
         "slot_restart_lsn = greatest(slot_restart_lsn, $6::pg_lsn) "
-        "where replica = $1 and generation = $2 and epoch = $3",
+        "where replica = $1 and generation = $2 and epoch = $3 returning tables_version",
         replica.name, replica.generation, replica.epoch, to_string(received_lsn), to_string(confirmed_lsn),
         to_string(slot_restart_lsn));
-    if (touched.affected_rows() == 0) throw_fenced(replica, "reporting positions");
+    if (touched.empty()) throw_fenced(replica, "reporting positions");
+    tx.commit();
+    return touched[0][0].as<std::int64_t>();
+  });
+}
+
+void Store::obey_tables(const Replica& replica, std::int64_t tables_version) {
+  constexpr std::string_view kDoing = "recording which table states are obeyed";
+  pg::control(Side::target, kDoing, [&] {
+    pqxx::work tx(connection_);
+    const auto touched = tx.exec_params(
+        "update pgbaton.progress set tables_obeyed = $4 where replica = $1 and generation = $2 and epoch = $3",
+        replica.name, replica.generation, replica.epoch, tables_version);
+    if (touched.affected_rows() == 0) throw_fenced(replica, kDoing);
     tx.commit();
   });
 }

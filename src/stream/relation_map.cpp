@@ -65,7 +65,7 @@ bool RelationMap::wants(wire::Oid oid, Lsn commit_lsn) const {
             "the "
             "target and copies it. Any other table: start anew with `pgbaton clone --restart`.");
   }
-  if (entry.state->phase == state::TablePhase::skipped) return false;
+  if (entry.state->phase == state::TablePhase::skipped || entry.state->detached) return false;
   return commit_lsn >= entry.state->boundary;
 }
 

@@ -40,6 +40,7 @@ Session::Session(SessionContext context)
       progress_clock_(longest_standstill(context), Clock::now()) {
   const auto& options = context_.options;
   state::Store store(context_.lease.connection());
+  tables_version_ = store.load_progress(context_.replica).tables_version;  // before the tables
   tables_ = store.load_tables(context_.replica);
   if (const auto* until = std::get_if<UntilApplied>(&context_.until)) until_applied_ = until->lsn;
   if (const auto* until = std::get_if<UntilEndLsn>(&context_.until)) until_end_ = until->lsn;
@@ -67,6 +68,7 @@ Session::Session(SessionContext context)
   apply_options.replica = context_.replica.name;
   apply_options.generation = context_.replica.generation;
   apply_options.epoch = context_.replica.epoch;
+  apply_options.tables_version = tables_version_;
   apply_options.replica_role = context_.replica.replica_role;
   apply_options.strategy = options.change_by_change ? apply::Strategy::change_by_change : apply::Strategy::batch;
   row_fetch_ = std::make_unique<RowFetch>(options.source, context_.replica);
@@ -84,6 +86,7 @@ Session::Session(SessionContext context)
   loop_ = std::make_unique<ApplyLoop>(queue_, *applier_, *reader_, context_.gate, context_.positions, loop_options);
   cuts_ = std::make_unique<CutService>(options, context_.replica, context_.gate, *source_);
   context_.positions.applied = start_lsn_.value;
+  store.obey_tables(context_.replica, tables_version_);
 }
 
 Session::~Session() = default;
@@ -274,8 +277,13 @@ void Session::housekeeping_round(state::Store& store) {
   const auto slot = source::load_slot(*source_, context_.replica.slot);
   context_.positions.slot_held = slot ? slot->held_bytes : -1;
   // What was seen a round ago is on the source's disk by now.
-  store.report_positions(context_.replica, Lsn{context_.positions.received}, reader_->confirmed_lsn(),
-                         seen_restart_lsn_);
+  const auto tables_version = store.report_positions(context_.replica, Lsn{context_.positions.received},
+                                                     reader_->confirmed_lsn(), seen_restart_lsn_);
+  if (tables_version != tables_version_)
+    throw Error(ErrorKind::failed, "which tables are to be applied from where has changed (resync)")
+        .side(Side::target)
+        .sqlstate(apply::kTablesChanged)
+        .action(Action::retry);
   if (slot) seen_restart_lsn_ = slot->restart_lsn;
   watch_publications();
   const Lsn applied_lsn{context_.positions.applied};
@@ -313,7 +321,7 @@ void Session::mark_ready_if_due(state::Store& store) {
   if (context_.replica.phase != state::Phase::streaming) return;
   if (Lsn{context_.positions.applied} < ready_lsn_) return;
   for (const auto& table : tables_) {
-    if (Lsn{context_.positions.applied} < table.boundary) return;
+    if (table.detached || Lsn{context_.positions.applied} < table.boundary) return;
   }
   require_constraints();
   store.store_phase(context_.replica, state::Phase::ready);

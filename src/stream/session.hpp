@@ -54,6 +54,7 @@ class Session {
 
   SessionContext context_;
   std::unique_ptr<pg::Control> source_, relations_connection_, drift_connection_;
+  std::int64_t tables_version_ = 0;  // of tables_
   std::vector<state::TableState> tables_;
   source::ExpectedHistory history_;  // as it was when the session began
   std::string publication_digest_;

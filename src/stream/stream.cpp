@@ -1,3 +1,4 @@
+#include <pgbaton/apply/applier.hpp>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/stream/stream.hpp>
@@ -70,6 +71,13 @@ Ended Stream::Impl::run_sessions(const Until& until, const std::stop_token& stop
       return session.run(stop);
     } catch (Error& error) {
       if (error.action() != Action::retry) throw;
+      if (error.sqlstate() == apply::kTablesChanged) {
+        if (stop.stop_requested()) break;
+        log::info("the stream begins again at once: {}", error.message());
+        last_good = Clock::now();
+        renew_lease = true;
+        continue;
+      }
       // A session that connects and fails at once, again and again, is no contact worth the name.
       if (positions.applied > applied_before || Clock::now() - started > kSolidSession) {
         backoff.reset();
@@ -103,6 +111,10 @@ std::future<Cut> Stream::rest() {
 
 std::future<Cut> Stream::cut(Lsn cut_lsn) {
   return impl_->gate->ask(cut_lsn);
+}
+
+void Stream::withdraw() {
+  impl_->gate->withdraw();
 }
 
 Lsn Stream::durable_end_lsn() const noexcept {

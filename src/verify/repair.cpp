@@ -45,9 +45,11 @@ class Repair {
     writer_.exec(kBounds);
   }
 
-  std::optional<std::int64_t> run(const state::Replica& replica, std::span<const RepairBatch> batches) {
+  std::optional<std::int64_t> run(const state::Replica& replica, std::int64_t tables_version,
+                                  std::span<const RepairBatch> batches) {
     writer_.exec("BEGIN ISOLATION LEVEL READ COMMITTED");
     if (!stream::hold_still(writer_, replica, cut_.lsn())) return std::nullopt;
+    require_tables(replica, tables_version);
     std::int64_t rows = 0;
     for (const auto& batch : batches) rows += mend(batch);
     PGBATON_FAILPOINT("repair_before_commit");
@@ -58,6 +60,17 @@ class Repair {
   }
 
  private:
+  void require_tables(const state::Replica& replica, std::int64_t tables_version) {
+    const auto rows =
+        writer_.exec(fmt::format("SELECT tables_version FROM pgbaton.progress WHERE replica = {} AND generation = {}",
+                                 quote_literal(replica.name), quote_literal(replica.generation)));
+    if (rows.rows() > 0 && rows.text(0, 0) == std::to_string(tables_version)) return;
+    throw Error(ErrorKind::failed, "tables of the replica are being copied again, or were just now (resync)")
+        .side(Side::target)
+        .action(Action::retry)
+        .hint("Run the same command again.");
+  }
+
   std::int64_t mend(const RepairBatch& batch) try {
     return batch.plan->key.empty() ? mend_keyless(batch) : mend_keyed(batch);
   } catch (Error& error) {
@@ -141,9 +154,9 @@ class Repair {
 }  // namespace
 
 std::optional<std::int64_t> repair_at(const stream::SharedCut& cut, const Options& options,
-                                      const state::Replica& replica, std::span<const RepairBatch> batches,
-                                      const std::stop_token& stop) {
-  return Repair(cut, options, replica, stop).run(replica, batches);
+                                      const state::Replica& replica, std::int64_t tables_version,
+                                      std::span<const RepairBatch> batches, const std::stop_token& stop) {
+  return Repair(cut, options, replica, stop).run(replica, tables_version, batches);
 }
 
 }  // namespace pgbaton::verify

@@ -17,9 +17,10 @@ struct RepairBatch {
 };
 
 // Rows written or removed; nullopt when the target had left the cut (the rest was given up): nothing is changed then.
+// `tables_version` was read before the tables were planned: Error(failed, retry) when a resync has taken tables since.
 // Error(rejected) for a row that the target does not accept.
 std::optional<std::int64_t> repair_at(const stream::SharedCut& cut, const Options& options,
-                                      const state::Replica& replica, std::span<const RepairBatch> batches,
-                                      const std::stop_token& stop);
+                                      const state::Replica& replica, std::int64_t tables_version,
+                                      std::span<const RepairBatch> batches, const std::stop_token& stop);
 
 }  // namespace pgbaton::verify

@@ -88,6 +88,7 @@ void write_expressions(TablePlan& plan, HashStyle style, std::uint32_t seed) {
 
 // Why a recorded table is left out; "" when it is compared.
 std::string reason_against(const state::TableState& state, const catalog::Table* source) {
+  if (state.detached) return "being copied again (resync)";
   if (state.phase == state::TablePhase::skipped) return state.note.empty() ? "not copied" : state.note;
   if (state.phase < state::TablePhase::copied)
     return fmt::format("its copy is not complete (phase {})", to_string(state.phase));

@@ -1,5 +1,6 @@
 // The story: a writer, ours or another's → cut → sums of every bucket → rows of those that differ → repair at further
 // cuts → the repaired tables once more.
+#include <pgbaton/stream/own_writer.hpp>
 #include <pgbaton/verify/verify.hpp>
 
 #include <fmt/format.h>
@@ -14,7 +15,6 @@
 
 #include "digest.hpp"
 #include "drill.hpp"
-#include "own_writer.hpp"
 #include "repair.hpp"
 
 namespace pgbaton::verify {
@@ -54,7 +54,7 @@ class Run {
   Report all() {
     const auto start = Clock::now();
     load();
-    writer_ = OwnWriter::start(options_.stream, replica_.name, options_.on_stream_error);
+    writer_ = stream::OwnWriter::start(options_.stream, replica_.name, options_.on_stream_error);
     auto found = compare({});
     report_.tables = found.tables;
     report_.not_compared = found.not_compared;
@@ -170,6 +170,7 @@ class Run {
   Plans plan(const std::vector<QualifiedName>& only) {
     auto source = pg::Connection::open(options_.stream.source, "verify");
     auto target = pg::Connection::open(options_.stream.target, "verify");
+    tables_version_ = store_.load_progress(replica_).tables_version;
     return plan_tables(options_, replica_, store_.load_tables(replica_), only, *source_, *target_,
                        choose_hash_style(source, target), seed_);
   }
@@ -238,7 +239,7 @@ class Run {
     for (int tries = 0; tries < kMostCuts; ++tries) {
       auto cut = this->cut(scans ? kHoldKeyless : kHoldKeyed);
       PGBATON_FAILPOINT("repair_cut");
-      const auto rows = repair_at(cut, options_, replica_, batches, stop_);
+      const auto rows = repair_at(cut, options_, replica_, tables_version_, batches, stop_);
       note_pause(cut.release());
       if (!rows) continue;
       report_.repaired += *rows;
@@ -267,7 +268,8 @@ class Run {
   state::Store store_;
   const std::uint32_t seed_;
   state::Replica replica_;
-  std::unique_ptr<OwnWriter> writer_;
+  std::int64_t tables_version_ = 0;  // as read before the last plan
+  std::unique_ptr<stream::OwnWriter> writer_;
   Report report_;
 };
 

@@ -29,6 +29,8 @@ struct Options {
   bool repair = false;
   std::string where;
   int sample = 100;
+  std::vector<std::string> tables;  // resync: its arguments
+  bool add = false;                 // resync
   // sequences
   std::int64_t gap = 0;
 

@@ -32,7 +32,8 @@ enum Use : unsigned {
   kFinish = 64,
   kDrop = 128,
   kVerify = 256,
-  kEverywhere = 511
+  kResync = 512,
+  kEverywhere = 1023
 };
 
 struct OptionSpec {

@@ -20,15 +20,20 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace pgbaton::apply {
 
 enum class Strategy { batch, change_by_change };
 
+// SQLSTATE of the Error(failed, retry) of a commit() that came after the table states were changed.
+inline constexpr std::string_view kTablesChanged = "PB001";
+
 struct ApplierOptions {
   std::string replica, generation;  // progress row; applier 0 of 1
   int applier_number = 0, applier_count = 1;
   std::int64_t epoch = 0;
+  std::int64_t tables_version = 0;  // as read before the table states; a newer one in force: kTablesChanged
   Strategy strategy = Strategy::batch;
   bool replica_role = true;                         // SET session_replication_role = replica; refused: Error(preflight)
   std::shared_ptr<const TombstoneRule> tombstones;  // none: as the rule of the default constructor

@@ -36,6 +36,7 @@ struct CopyOptions {
   int source_version = 0;         // 150004, for what can be split
   std::uint64_t max_rate = 0;     // --max-rate, bytes per second over all workers; 0 none
   bool replica_role = true;       // SET session_replication_role on the target's COPY sessions
+  bool replace_rows = false;      // readers see the old rows until the new ones are committed; not for tables in parts
   bool binary = true;             // COPY in binary where every column's type is the same built-in type on both sides
   Milliseconds reconnect_for{60'000};  // how long a lost server is waited for before the run fails
   // Called from worker threads after a part that is not its table's last has been committed.

@@ -11,6 +11,7 @@
 #include <pgbaton/pg/endpoint.hpp>
 #include <pgbaton/state/lease.hpp>
 
+#include <functional>
 #include <stop_token>
 #include <string>
 
@@ -34,6 +35,11 @@ struct CloneOptions {
   Milliseconds slot_wait{60'000};
   bool slot_failover = false;  // 17+: the slot is synchronized to standbys that are set up for it
   OnFailure on_failure = OnFailure::keep;
+  // For resync, with SchemaMode::none: the tables on the target may have rows, which are replaced in the transaction of
+  // the copy, and sequences are left alone. `before_copy` is called in every run when slot and publications are there
+  // and before the first table is copied.
+  bool replace_rows = false;
+  std::function<void()> before_copy{};
 };
 
 struct CloneSummary {

@@ -74,6 +74,7 @@ struct TableState {
   std::string note;                                   // why skipped, or what a person should know
   std::string source_shape;       // catalog::shape_json() of the source's table as the target has it; "" not known
   std::int64_t missing_rows = 0;  // counted by apply, in the transaction of the change; store_table() leaves it alone
+  bool detached = false;          // out of the stream for a resync (pgbaton/resync/resync.hpp), which alone writes it
 };
 
 // A range of blocks of a table that is copied in parts (copy/parts.hpp).
@@ -92,6 +93,8 @@ struct Progress {
   double updated_age_seconds = -1;
   Lsn received_lsn, confirmed_lsn;  // as the writer last reported them (report_positions)
   Lsn slot_restart_lsn;             // the largest one reported on this timeline; 0 none yet
+  std::int64_t tables_version = 0;  // of the table states that the stream has to obey; read it before them
+  std::int64_t tables_obeyed = 0;   // as the present writer has read it
 };
 
 struct Event {
@@ -195,8 +198,10 @@ class Store {
   static std::string part_recorded_query(const Replica& replica, const QualifiedName& table, int part);
 
   Progress load_progress(const Replica& replica);
-  // slot_restart_lsn only grows; it must be on the source's disk.
-  void report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn, Lsn slot_restart_lsn = {});
+  // slot_restart_lsn only grows; it must be on the source's disk. Returns the tables_version in force.
+  std::int64_t report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn, Lsn slot_restart_lsn = {});
+  // The writer has read the table states of this version, and no older transaction of its is open any more.
+  void obey_tables(const Replica& replica, std::int64_t tables_version);
 
   std::int64_t insert_request(const std::string& name, std::string_view kind, std::string_view payload);
   std::vector<Request> take_requests(const Replica& replica);       // open ones, oldest first, marked taken

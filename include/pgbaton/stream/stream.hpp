@@ -93,6 +93,7 @@ class Stream {
   // it.
   std::future<Cut> rest();
   std::future<Cut> cut(Lsn cut_lsn);
+  void withdraw();  // for one that waits no longer for what it asked for, and has not taken it
   Lsn durable_end_lsn() const noexcept;
   StreamStatus status() const;  // any thread
 

@@ -1,5 +1,5 @@
-// The stream, driven by verify itself because nobody else does: a thread of this process is the writer for the time of
-// the run, and is asked through pgbaton.request like any other.
+// The stream, driven by a command itself because nobody else does: a thread of this process is the writer for the time
+// of the run, and is asked through pgbaton.request like any other.
 #pragma once
 #include <pgbaton/state/lease.hpp>
 #include <pgbaton/stream/stream.hpp>
@@ -10,12 +10,12 @@
 #include <memory>
 #include <thread>
 
-namespace pgbaton::verify {
+namespace pgbaton::stream {
 
 class OwnWriter {
  public:
   // Null when another process holds the lease. `on_error` is told what ended the stream, from its thread.
-  static std::unique_ptr<OwnWriter> start(const stream::StreamOptions& options, const std::string& replica,
+  static std::unique_ptr<OwnWriter> start(const StreamOptions& options, const std::string& replica,
                                           std::function<void(const Error&)> on_error);
   ~OwnWriter();  // ends the stream in good order
   OwnWriter(const OwnWriter&) = delete;
@@ -30,10 +30,10 @@ class OwnWriter {
 
   state::Lease lease_;
   std::function<void(const Error&)> on_error_;
-  std::unique_ptr<stream::Stream> stream_;
+  std::unique_ptr<Stream> stream_;
   std::exception_ptr error_;
   std::atomic<bool> ended_{false};  // set after error_
   std::jthread thread_;
 };
 
-}  // namespace pgbaton::verify
+}  // namespace pgbaton::stream

@@ -1,0 +1,250 @@
+// resync: what an earlier run has left → copy into the shadow, the tables leave the stream → hand over → the shadow
+// goes.
+#include <fmt/format.h>
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/resync/resync.hpp>
+#include <pgbaton/stream/own_writer.hpp>
+
+#include <algorithm>
+#include <optional>
+
+#include "command.hpp"
+#include "events.hpp"
+#include "render.hpp"
+#include "resync_shadow.hpp"
+#include "verify_options.hpp"
+#include "writer.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+using Tables = std::vector<QualifiedName>;
+constexpr Milliseconds kPoll{200};
+
+class Resync {
+ public:
+  explicit Resync(const Context& context)
+      : context_(context),
+        target_(pg::open_control(context.target(), "resync")),
+        source_(pg::open_control(context.source(), "resync")),
+        store_(*target_),
+        names_(resync::shadow_names(context.names)) {}
+
+  void run() {
+    replica_ = require_replica(context_, store_);
+    require_copied(replica_);
+    store_.install();  // a newer version of the state, if it is due
+    auto wanted = resync::find_tables(*source_, store_, replica_, context_.options.tables);
+    lease_.emplace(
+        state::Lease::acquire(shadow_clone_options(context_).target, names_.name, context_.options.take_over));
+    writer_ = stream::OwnWriter::start(context_.stream_options(true), replica_.name,
+                                       [this](const Error& error) { record_error(context_, error); });
+    wait_until_ready();
+    const auto begun = detached_tables();
+    if (!begun.empty()) {
+      log::info("going on with {} tables of an earlier resync", begun.size());
+      round(begun);
+    } else if (shadow_exists()) {
+      remove();  // it did not get as far as to take tables out, or it has given them back
+    }
+    std::erase_if(wanted, [&](const auto& table) { return std::ranges::find(begun, table) != begun.end(); });
+    if (!wanted.empty()) round(wanted);
+  }
+
+  const resync::HandedOver& result() const { return total_; }
+
+ private:
+  bool shadow_exists() { return store_.load_replica(names_.name).has_value(); }
+
+  Tables detached_tables() {
+    Tables tables;
+    for (const auto& table : store_.load_tables(replica_))
+      if (table.detached) tables.push_back(table.name);
+    std::ranges::sort(tables);
+    return tables;
+  }
+
+  void while_waiting() const {
+    if (writer_) writer_->check();
+  }
+
+  // From then on nothing but the stream writes the tables, and `ready` is never taken back.
+  void wait_until_ready() {
+    const auto patience = context_.options.give_up_after.value_or(kGiveUpAfter);
+    const auto deadline = Deadline::after(patience);
+    while (require_replica(context_, store_).phase != state::Phase::ready) {
+      if (deadline.passed())
+        throw Error(ErrorKind::timed_out,
+                    fmt::format("replica {} did not become ready within {}", replica_.name, format_duration(patience)))
+            .hint("`pgbaton status` shows what it waits for.");
+      while_waiting();
+      if (!sleep_for(kPoll, context_.stop))
+        throw Error(ErrorKind::failed, "interrupted").hint("Run the same command again.");
+    }
+  }
+
+  void round(const Tables& tables) {
+    try {
+      copy_again(tables);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::boundary_lost) remove();  // the next run begins with a new one
+      warn_of_detached();
+      throw;
+    }
+    remove();
+  }
+
+  void warn_of_detached() noexcept {
+    try {
+      const auto count = state::Store(*pg::open_control(context_.target(), "resync")).load_tables(replica_);
+      const auto out = std::ranges::count_if(count, &state::TableState::detached);
+      if (out > 0)
+        log::warning("{} tables stay out of the stream, and are not kept up to date, until resync is run again", out);
+    } catch (const std::exception& error) {
+      log::debug("{}", error.what());
+    }
+  }
+
+  snapshot::CloneOptions clone_options(const Tables& tables) {
+    auto clone = shadow_clone_options(context_);
+    for (const auto& table : tables) clone.filter.include_tables.push_back(table.quoted());
+    clone.filter.choices = resync::choices_of(*source_, replica_, tables);
+    clone.before_copy = [this, &tables] {
+      pg::revive(*target_, context_.target(), "resync");  // the slot may have waited for long
+      resync::detach(
+          store_, replica_, tables, [this] { while_waiting(); }, context_.stop);
+      log::info("{} tables have left the stream of replica {}", tables.size(), replica_.name);
+    };
+    return clone;
+  }
+
+  void copy_again(const Tables& tables) {
+    const auto clone = clone_options(tables);
+    store_.add_event(replica_.name, "resync started", fmt::format(R"({{"tables": {}}})", tables.size()));
+    {
+      copy::CopyProgress progress;
+      ProgressDisplay display(context_.progress_style(), copy_view(progress));
+      snapshot::run_clone(clone, *lease_, progress, context_.stop);
+    }
+    resync::HandOver options;
+    options.stream = context_.stream_options(true);
+    options.shadow_stream = options.stream;
+    options.shadow_stream.source = clone.source;
+    options.shadow_stream.target = clone.target;
+    options.replica = replica_.name;
+    options.shadow = names_.name;
+    options.while_waiting = [this] { while_waiting(); };
+    const auto done = resync::hand_over(options, *lease_, context_.stop);
+    pg::revive(*target_, context_.target(), "resync");
+    store_.add_event(replica_.name, "resync ended",
+                     fmt::format(R"({{"tables": {}, "rows": {}, "boundary_lsn": "{}", "pause_ms": {}}})", done.tables,
+                                 done.rows, to_string(done.boundary_lsn), done.pause.count()));
+    log::info("{} tables are with the replica's stream again, from {} on", done.tables, to_string(done.boundary_lsn));
+    total_.boundary_lsn = done.boundary_lsn;
+    total_.tables += done.tables;
+    total_.rows += done.rows;
+    total_.pause = std::max(total_.pause, done.pause);
+  }
+
+  void remove() {
+    const auto clone = shadow_clone_options(context_);
+    const auto report = snapshot::remove_replica(clone.source, clone.target, names_);
+    if (report.left.empty()) return;
+    throw Error(ErrorKind::failed, fmt::format("of the resync could not be removed: {}", fmt::join(report.left, "; ")))
+        .hint("Run the same command again, or `pgbaton drop` later.");
+  }
+
+  const Context& context_;
+  std::unique_ptr<pg::Control> target_, source_;
+  state::Store store_;
+  const ReplicaNames names_;
+  state::Replica replica_;
+  std::optional<state::Lease> lease_;  // of the shadow
+  std::unique_ptr<stream::OwnWriter> writer_;
+  resync::HandedOver total_;
+};
+
+// --where: a part of the tables is no table's copy, but a comparison whose differences are mended at a cut.
+int mend_rows(const Context& context) {
+  auto options = verify_options(context);
+  {
+    auto target = pg::open_control(context.target(), "resync");
+    state::Store store(*target);
+    const auto replica = require_replica(context, store);
+    require_copied(replica);
+    const auto tables =
+        resync::find_tables(*pg::open_control(context.source(), "resync"), store, replica, context.options.tables);
+    for (const auto& state : store.load_tables(replica))
+      if (state.detached && std::ranges::find(tables, state.name) != tables.end())
+        throw Error(ErrorKind::usage, "the table is being copied again as a whole")
+            .table(state.name.quoted())
+            .hint("Let `pgbaton resync` end, or run it again without --where when it was killed.");
+    options.filter = {};
+    for (const auto& table : tables) options.filter.include_tables.push_back(table.quoted());
+  }
+  options.repair = true;
+  return report_verified(context, verify::run(options, context.stop));
+}
+
+void print_result(const Context& context, const resync::HandedOver& done) {
+  const auto lsn = to_string(done.boundary_lsn);
+  if (context.options.json) {
+    print(small_json({{"name", context.names.name},
+                      {"result", "resynced"},
+                      {"tables", done.tables},
+                      {"rows", done.rows},
+                      {"boundary_lsn", lsn},
+                      {"pause_ms", static_cast<std::int64_t>(done.pause.count())}}));
+  } else if (!context.options.quiet) {
+    print(fmt::format("copied again: {} tables, {} rows; with the stream again from {} on\n", done.tables, done.rows,
+                      lsn));
+  }
+}
+
+}  // namespace
+
+snapshot::CloneOptions shadow_clone_options(const Context& context) {
+  auto clone = context.clone_options(true);
+  clone.names = resync::shadow_names(context.names);
+  clone.source.replica_name = clone.target.replica_name = clone.names.name;
+  clone.filter = {};
+  clone.schema = snapshot::SchemaMode::none;
+  clone.keyless = snapshot::Keyless::insert_only;
+  clone.guard = state::GuardKind::none;  // the tables keep the guards that they have
+  clone.publication.clear();
+  clone.split_above = 0;  // parts are committed one by one: readers would see them
+  clone.slot_failover = false;
+  clone.on_failure = snapshot::OnFailure::keep;
+  clone.replace_rows = true;
+  return clone;
+}
+
+snapshot::RemovalReport remove_shadow(const Context& context) {
+  const auto clone = shadow_clone_options(context);
+  try {
+    auto target = pg::open_control(clone.target, "resync");
+    if (!state::Store(*target).load_replica(clone.names.name)) return {};
+  } catch (const Error& error) {
+    if (error.action() != Action::retry) throw;
+    log::debug("{}", error.describe());  // a target that does not answer: the caller says so
+    return {};
+  }
+  auto lease = state::Lease::acquire(clone.target, clone.names.name, context.options.take_over);
+  return snapshot::remove_replica(clone.source, clone.target, clone.names);
+}
+
+int run_resync(Context& context) {
+  context.source();  // a missing or malformed connection string is told before anything is connected
+  if (context.options.tables.empty())
+    throw Error(ErrorKind::usage, "resync needs the names of tables").hint("Write pgbaton resync public.orders.");
+  EventFile events(context);
+  if (!context.options.where.empty()) return mend_rows(context);
+  Resync resync(context);
+  resync.run();
+  print_result(context, resync.result());
+  return 0;
+}
+
+}  // namespace pgbaton::app
