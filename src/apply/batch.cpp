@@ -1,5 +1,6 @@
 #include "batch.hpp"
 
+#include "key_index.hpp"
 #include "text_format.hpp"
 
 #include <algorithm>
@@ -53,8 +54,8 @@ struct TableState {
   const TargetTable* table;
   bool keeps_order;
   Lsn first_commit_lsn;
-  std::unordered_map<std::string_view, std::size_t> index;  // key bytes → keys
-  std::vector<KeyState> keys;                               // in order of first appearance
+  KeyIndex index;              // of key bytes: the number in `keys`
+  std::vector<KeyState> keys;  // in order of first appearance
   std::vector<OrderedRun> ordered;
 };
 
@@ -201,14 +202,14 @@ std::string_view Coalescer::key_bytes(const TargetTable& table, wire::Tuple row)
 }
 
 KeyState* Coalescer::find(TableState& state, wire::Tuple row) {
-  auto found = state.index.find(key_bytes(*state.table, row));
-  return found == state.index.end() ? nullptr : &state.keys[found->second];
+  const auto number = state.index.find(key_bytes(*state.table, row));
+  return number ? &state.keys[*number] : nullptr;
 }
 
 void Coalescer::create(TableState& state, wire::Tuple row, KeyState key) {
   std::string_view bytes = key_bytes(*state.table, row);
   if (state.table->key.size() > 1) bytes = batch_.arena_.copy(bytes);
-  state.index.emplace(bytes, state.keys.size());
+  state.index.add(bytes);
   state.keys.push_back(key);
 }
 
@@ -279,7 +280,10 @@ void sort_by_key(const TargetTable& table, std::vector<BatchRow>& rows) {
       std::from_chars(text.data(), text.data() + text.size(), number);
       numbered.emplace_back(number, row);
     }
-    std::sort(numbered.begin(), numbered.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    const auto less = [](const auto& a, const auto& b) { return a.first < b.first; };
+    // New rows mostly come in the order of their keys.
+    if (std::is_sorted(numbered.begin(), numbered.end(), less)) return;
+    std::sort(numbered.begin(), numbered.end(), less);
     std::transform(numbered.begin(), numbered.end(), rows.begin(), [](const auto& n) { return n.second; });
     return;
   }

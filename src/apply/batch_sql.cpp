@@ -128,8 +128,9 @@ BatchStatement enter_statement(const TargetTable& table, bool deleted) {
   return {guard::enter(table, key, lsn, deleted, from), rows.take_columns(), GuardParameter::array};
 }
 
-std::string copy_statement(const TargetTable& table) {
-  return fmt::format("COPY {} ({}) FROM STDIN", table.quoted, insert_columns(table));
+std::string copy_statement(const TargetTable& table, bool binary) {
+  return fmt::format("COPY {} ({}) FROM STDIN (FORMAT {})", table.quoted, insert_columns(table),
+                     binary ? "binary" : "text");
 }
 
 }  // namespace pgbaton::apply

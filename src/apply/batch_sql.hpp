@@ -29,8 +29,8 @@ BatchStatement update_statement(const TargetTable& table, std::string_view scope
 BatchStatement insert_statement(const TargetTable& table);
 // Enters the keys of rows into the table's ledger.
 BatchStatement enter_statement(const TargetTable& table, bool deleted);
-// COPY … FROM STDIN in text format; the guard is the last field.
-std::string copy_statement(const TargetTable& table);
+// COPY … FROM STDIN; the guard is the last field.
+std::string copy_statement(const TargetTable& table, bool binary);
 
 // Whether values of the column can be one typed array parameter that unnest() takes apart: built-in types that are no
 // arrays themselves (unnest would flatten them), whose array delimiter is the comma (not box). Extension types may have

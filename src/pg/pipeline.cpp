@@ -39,6 +39,14 @@ void Pipeline::send(const std::string& sql, std::span<const Parameter> parameter
        sql.size(), {std::move(check), tag});
 }
 
+void Pipeline::send(const std::string& sql, std::span<const Parameter> parameters, std::span<const int> formats,
+                    Check check, std::uint64_t tag) {
+  fill(parameters, formats);
+  sent(PQsendQueryParams(connection_.get(), sql.c_str(), static_cast<int>(values_.size()), nullptr, values_.data(),
+                         lengths_.data(), formats.data(), 0),
+       sql.size(), {std::move(check), tag});
+}
+
 void Pipeline::prepare(const std::string& name, const std::string& sql) {
   sent(PQsendPrepare(connection_.get(), name.c_str(), sql.c_str(), 0, nullptr), sql.size(), {});
 }
@@ -52,17 +60,20 @@ void Pipeline::send_prepared(const std::string& name, std::span<const Parameter>
 }
 
 // libpq wants text parameters with a zero byte at their end: one buffer, written anew for every statement.
-void Pipeline::fill(std::span<const Parameter> parameters) {
+void Pipeline::fill(std::span<const Parameter> parameters, std::span<const int> formats) {
   std::size_t size = 0;
   for (const auto& parameter : parameters) size += parameter ? parameter->size() + 1 : 0;
   scratch_.clear();
   scratch_.reserve(size);
   values_.clear();
+  lengths_.clear();
   for (const auto& parameter : parameters) {
-    if (parameter && parameter->find('\0') != parameter->npos) {
+    const bool is_text = formats.empty() || formats[values_.size()] == 0;
+    if (is_text && parameter && parameter->find('\0') != parameter->npos) {
       throw Error(ErrorKind::failed, "a text parameter holds a zero byte").side(connection_.side()).action(Action::bug);
     }
     values_.push_back(parameter ? scratch_.data() + scratch_.size() : nullptr);
+    lengths_.push_back(parameter ? static_cast<int>(parameter->size()) : 0);
     if (parameter) scratch_.append(*parameter).push_back('\0');
   }
   unflushed_ += size;

@@ -25,6 +25,9 @@ class Pipeline {
   using Check = std::function<void(const Result&)>;  // may throw; the pipeline is drained first
   // Parameters are copied by libpq. Empty name: unnamed statement from `sql`. `tag` is the caller's own number.
   void send(const std::string& sql, std::span<const Parameter> parameters, Check check = {}, std::uint64_t tag = 0);
+  // With some parameters in the server's binary form: those whose format is 1 (0: text).
+  void send(const std::string& sql, std::span<const Parameter> parameters, std::span<const int> formats, Check check,
+            std::uint64_t tag = 0);
   void prepare(const std::string& name, const std::string& sql);
   void send_prepared(const std::string& name, std::span<const Parameter> parameters, Check check = {},
                      std::uint64_t tag = 0);
@@ -37,7 +40,7 @@ class Pipeline {
     Check check;
     std::uint64_t tag;
   };
-  void fill(std::span<const Parameter> parameters);
+  void fill(std::span<const Parameter> parameters, std::span<const int> formats = {});
   void sent(int outcome, std::size_t bytes, Entry entry);
   bool flush_some();
   void consume();
@@ -53,6 +56,7 @@ class Pipeline {
   std::size_t unflushed_ = 0;   // bytes handed to libpq since the last flush
   std::string scratch_;         // the parameters of one statement, each with a zero byte behind it
   std::vector<const char*> values_;
+  std::vector<int> lengths_;
   std::exception_ptr failure_;  // the first failure, held until the pipeline is drained
   std::uint64_t failed_tag_ = 0;
 };
