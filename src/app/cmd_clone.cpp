@@ -11,6 +11,7 @@
 #include <set>
 
 #include "command.hpp"
+#include "copy_report.hpp"
 #include "events.hpp"
 #include "layout.hpp"
 #include "progress.hpp"
@@ -89,6 +90,7 @@ Writer begin(const Context& context) {
 
 snapshot::CloneSummary copy(const Context& context, state::Lease& lease) {
   copy::CopyProgress progress;
+  const CopyReport report(context, progress);
   ProgressDisplay display(context.progress_style(), copy_view(progress));
   return snapshot::run_clone(context.clone_options(true), lease, progress, context.stop);
 }
@@ -126,9 +128,9 @@ int run_clone(Context& context) {
   EventFile events(context);  // before anything is made: its path may be wrong
   Writer writer = begin(context);
   state::Store store(*writer.target);
-  events.add("clone started");
+  events.add("clone_started");
   RunResult result = recording_errors(context, events, [&] { return hand_over(context, store, writer.lease); });
-  events.add("clone ended", fmt::format(R"({{"result": "{}"}})", result.result));
+  events.add("clone_ended", fmt::format(R"({{"result": "{}"}})", result.result));
   if (context.options.json || !context.options.quiet) print(context.options.json ? run_json(result) : run_text(result));
   return 0;
 }

@@ -28,7 +28,7 @@ namespace {
 constexpr std::string_view kDrained = "drained";
 
 bool was_drained(state::Store& store, const Context& context, const state::Replica& replica) {
-  auto events = store.load_events(context.names.name, 0);
+  auto events = store.load_events(context.names.name, 0).rows;
   if (std::ranges::find(events, kDrained, &state::Event::kind) == events.end()) return false;
   auto source = pg::open_control(context.source(), "finish");
   return !source::load_slot(*source, replica.slot).has_value();
@@ -155,9 +155,9 @@ int run_finish(Context& context) {
   Writer writer = become_writer(context);
   state::Store store(*writer.target);
   require_ready(context, store);
-  events.add("finish started");
+  events.add("finish_started");
   auto result = recording_errors(context, events, [&] { return finish(context, store, writer.lease); });
-  events.add("finish ended");
+  events.add("finish_ended");
   print_removal(context, result);
   return result.report.left.empty() ? 0 : exit_code(ErrorKind::failed);
 }

@@ -41,9 +41,9 @@ int run_follow(Context& context) {
   EventFile events(context);  // before anything is made: its path may be wrong
   Writer writer = become_writer(context);
   state::Store store(*writer.target);
-  events.add("follow started");
+  events.add("follow_started");
   RunResult result = recording_errors(context, events, [&] { return follow(context, store, writer.lease); });
-  events.add("follow ended");
+  events.add("follow_ended");
   if (context.options.json || !context.options.quiet) print(context.options.json ? run_json(result) : run_text(result));
   return 0;
 }

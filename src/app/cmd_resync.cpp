@@ -122,7 +122,7 @@ class Resync {
 
   void copy_again(const Tables& tables) {
     const auto clone = clone_options(tables);
-    store_.add_event(replica_.name, "resync started", fmt::format(R"({{"tables": {}}})", tables.size()));
+    store_.add_event(replica_.name, "resync_started", fmt::format(R"({{"tables": {}}})", tables.size()));
     {
       copy::CopyProgress progress;
       ProgressDisplay display(context_.progress_style(), copy_view(progress));
@@ -138,7 +138,7 @@ class Resync {
     options.while_waiting = [this] { while_waiting(); };
     const auto done = resync::hand_over(options, *lease_, context_.stop);
     pg::revive(*target_, context_.target(), "resync");
-    store_.add_event(replica_.name, "resync ended",
+    store_.add_event(replica_.name, "resync_ended",
                      fmt::format(R"({{"tables": {}, "rows": {}, "boundary_lsn": "{}", "pause_ms": {}}})", done.tables,
                                  done.rows, to_string(done.boundary_lsn), done.pause.count()));
     log::info("{} tables are with the replica's stream again, from {} on", done.tables, to_string(done.boundary_lsn));

@@ -12,6 +12,8 @@ verify::Options verify_options(const Context& context) {
   const Options& given = context.options;
   verify::Options options;
   options.stream = context.stream_options(true);
+  // Whoever repairs does not want to be stopped by what is to be repaired.
+  options.stream.repair_missing = options.stream.repair_missing || given.repair;
   options.names = context.names;
   options.filter = given.filter;
   options.filter.exclude_data.clear();  // of clone; those tables are recorded as not copied

@@ -28,6 +28,7 @@ struct Look {
   std::optional<state::Replica> replica;
   bool writer_holds = false;
   Lsn applied_lsn, largest_boundary;
+  state::Report report;
   std::string known;  // other replicas, when there is none of this name
 };
 
@@ -40,6 +41,7 @@ Look look(pg::Control& target, const std::string& name) {
   now.writer_holds = state::Lease::held(target, name);
   if (now.replica->phase < state::Phase::streaming) return now;
   now.applied_lsn = store.load_progress(*now.replica).applied_lsn;
+  now.report = store.load_report(*now.replica);
   for (const auto& table : store.load_tables(*now.replica))
     now.largest_boundary = std::max(now.largest_boundary, table.boundary);
   return now;
@@ -72,7 +74,7 @@ class Waiter {
         throw Error(ErrorKind::failed, "interrupted while waiting").hint("Run the same command again.");
     }
   }
-  Lsn target_lsn() const { return target_lsn_; }
+  const std::string& generation() const { return generation_; }
 
  private:
   bool round(bool grace_over) {
@@ -82,6 +84,8 @@ class Waiter {
       Look now = look(*target_, context_.names.name);
       seen_ = now.replica ? std::string(to_string(now.replica->phase)) : "none";
       applied_lsn_ = now.applied_lsn;
+      generation_ = now.replica ? now.replica->generation : "";
+      to_ready_ = now.replica ? missing_for_ready(*now.replica, now.applied_lsn, now.report) : "";
       if (reached(now)) return true;
       say_what_is_missing(now);
       meet_last_error(now, grace_over);
@@ -103,6 +107,7 @@ class Waiter {
   bool reached(const Look& now) const {
     if (!now.replica) return false;
     if (goal_ == "copied") return now.replica->phase >= state::Phase::indexing;
+    if (goal_ == "indexed") return now.replica->phase >= state::Phase::streaming;
     if (goal_ == "ready") return now.replica->phase == state::Phase::ready;
     return now.replica->phase >= state::Phase::streaming && now.applied_lsn >= target_lsn_ &&
            now.applied_lsn >= now.largest_boundary;
@@ -135,6 +140,7 @@ class Waiter {
     auto message = fmt::format("replica {} is not {} after {}: phase {}", context_.names.name, goal_,
                                format_duration(limit_), seen_);
     if (target_lsn_) message += fmt::format(", applied {} of {}", to_string(applied_lsn_), to_string(target_lsn_));
+    if (goal_ == "ready" && !to_ready_.empty()) message += ", " + to_ready_;
     if (!missing_.empty()) message += "; " + missing_;
     if (!problem_.empty()) message += "; " + problem_;
     return Error(ErrorKind::timed_out, message)
@@ -147,7 +153,7 @@ class Waiter {
   std::unique_ptr<pg::Control> target_;
   Lsn target_lsn_;  // of caught-up
   Lsn applied_lsn_;
-  std::string seen_ = "unknown", problem_, missing_, old_error_;
+  std::string seen_ = "unknown", problem_, missing_, old_error_, generation_, to_ready_;
   bool first_look_ = true;
 };
 
@@ -156,7 +162,9 @@ class Waiter {
 int run_wait(Context& context) {
   Waiter waiter(context);
   waiter.run();
-  if (context.options.json) print(small_json({{"name", context.names.name}, {"reached", context.options.wait_for}}));
+  if (context.options.json)
+    print(small_json(
+        {{"name", context.names.name}, {"reached", context.options.wait_for}, {"generation", waiter.generation()}}));
   return 0;
 }
 

@@ -41,17 +41,19 @@ const std::array kCommands = {
         "pgbaton follow --config shop.yaml --until caught-up\n"
         "pgbaton follow --config shop.yaml --until-lsn 1A/2B3C4D58",
         run_follow},
+    Command{"status", kStatus, "", "where a replica stands",
+            "Reads the state on the target and, when it can be reached, the source: phase, readiness, writer, "
+            "positions, lag,\n"
+            "rates, WAL held, guards, last errors, every table, and who waits behind our locks. Times are in UTC. "
+            "Without a\n"
+            "replica the phase is none and the exit code 0; without --name the only replica of the target is shown. "
+            "Phases:\n"
+            "creating (slot, schema), copying, indexing, streaming (copied, not caught up yet), ready.",
+            "pgbaton status --config shop.yaml\n"
+            "pgbaton status --config shop.yaml --json | jq .lag.bytes",
+            run_status},
     Command{
-        "status", kStatus, "", "where a replica stands",
-        "Reads the state on the target and, when it can be reached, the slot on the source: phase, writer, positions,\n"
-        "lag, WAL held, last error, every table. Times are in UTC. Without a replica the phase is none and the exit\n"
-        "code 0; without --name the only replica of the target is shown. Phases: creating (slot, schema), copying,\n"
-        "indexing, streaming (copied, not caught up yet), ready.",
-        "pgbaton status --config shop.yaml\n"
-        "pgbaton status --config shop.yaml --json | jq .lag.bytes",
-        run_status},
-    Command{
-        "wait", kWait, "", "wait until a replica is copied, caught up or ready",
+        "wait", kWait, "", "wait until a replica is copied, indexed, caught up or ready",
         "Only reads state, so it may run anywhere, also before the clone was started; says when no writer runs. Ends\n"
         "with 5 at the timeout, and"
         " with the writer's exit code when the writer recorded an error:\nat once when that is newer than the wait, "

@@ -85,6 +85,7 @@ stream::StreamOptions Context::stream_options(bool bounded) const {
   result.memory_bytes = options.memory;
   result.add_columns = options.drift == "add-columns";
   result.repair_missing = options.missing == "repair";
+  result.ready_lag_bytes = options.ready_lag;
   result.give_up_after = options.give_up_after;
   result.retention = retention_options(options);
   if (bounded && !result.give_up_after) result.give_up_after = kGiveUpAfter;

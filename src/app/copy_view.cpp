@@ -5,9 +5,6 @@
 //   indexes  ████░░░░░░░░░░░░░░░░░░░░  16 %  2 of 12 tables
 //            "public"."orders"  ███████░░░░░  58 %  512 MB of about 890 MB
 //            "public"."items"   indexes and constraints for 3 s
-//
-// Shares are of the tables' sizes on the source: what COPY carries is less where there is dead space, so a table that
-// is done counts as a whole.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,14 +48,14 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 
 class CopyView : public View {
  public:
-  explicit CopyView(const CopyProgress& progress) : progress_(progress) {}
+  explicit CopyView(const CopyProgress& progress) : progress_(progress), keeper_(progress) {}
 
   std::string line(Clock::time_point now) override {
     look(now);
     if (progress_.tables_total == 0) return fmt::format("preparing: {}", step_text(step_));
-    auto text =
-        fmt::format("copying: {}, {} rows, {} ({:.0f} %), {}/s, {} indexed", tables_text(), progress_.rows.load(),
-                    amount_text(), 100 * share_, size_text(bytes_per_second_), progress_.tables_indexed.load());
+    auto text = fmt::format("copying: {}, {} rows, {} ({:.0f} %), {}/s, {} indexed", tables_text(),
+                            progress_.rows.load(), amount_text(), 100 * pace_.share, size_text(pace_.bytes_per_second),
+                            progress_.tables_indexed.load());
     if (step_ != Step::tables) text += fmt::format("; now {}", step_text(step_));
     return text;
   }
@@ -68,8 +65,8 @@ class CopyView : public View {
     std::vector<std::string> lines;
     auto add = [&](const std::vector<std::string>& more) { lines.insert(lines.end(), more.begin(), more.end()); };
     if (progress_.tables_total > 0) {
-      add(bar_lines("copy", share_, copy_parts(now), layout));
-      auto indexed = share_of_tables(progress_.tables_indexed, progress_.size_indexed);
+      add(bar_lines("copy", pace_.share, copy_parts(), layout));
+      auto indexed = keeper_.share_of_tables(progress_.tables_indexed, progress_.size_indexed);
       add(bar_lines("indexes", indexed, {count_of_tables(progress_.tables_indexed)}, layout));
     }
     if (step_ != Step::tables) {
@@ -89,23 +86,8 @@ class CopyView : public View {
     }
     looked_ = true;
     tables_.clear();  // what we hold would be listed again
+    pace_ = keeper_.look(now);
     tables_ = progress_.in_flight.list();
-    std::int64_t in_hand = 0;
-    for (const auto& table : tables_)
-      if (!table->indexing) in_hand += std::min(table->bytes.load(), table->bytes_total);
-    size_copied_ = progress_.size_done + in_hand;
-    share_ = share_of_tables(progress_.tables_done, size_copied_);
-    if (step_ != Step::tables) return;
-    // From when the first table is copied: what an earlier run has copied is no speed of this one.
-    if (!copying_since_) copying_since_ = now, share_before_ = share_;
-    bytes_per_second_ = static_cast<std::int64_t>(bytes_rate_.update(progress_.bytes, now));
-    rows_per_second_ = static_cast<std::int64_t>(rows_rate_.update(progress_.rows, now));
-  }
-
-  // By size; empty tables have none.
-  double share_of_tables(std::int64_t tables, std::int64_t size) const {
-    if (tables >= progress_.tables_total) return 1;
-    return std::min(0.99, share_of(size, progress_.bytes_total));
   }
 
   std::string count_of_tables(std::int64_t tables) const {
@@ -113,24 +95,22 @@ class CopyView : public View {
   }
   std::string tables_text() const { return count_of_tables(progress_.tables_done); }
   std::string amount_text() const {
-    return fmt::format("{} of about {}", size_text(size_copied_), size_text(progress_.bytes_total));
+    return fmt::format("{} of about {}", size_text(pace_.size_copied), size_text(progress_.bytes_total));
   }
 
-  std::string eta_text(Clock::time_point now) const {
-    if (share_ >= 1 || !copying_since_) return "";
-    double passed = seconds_between(*copying_since_, now), gained = share_ - share_before_;
-    if (passed < 1 || gained < 0.001) return "ETA not known yet";
-    return "ETA " + duration_text(passed * (1 - share_) / gained);
+  std::string eta_text() const {
+    if (!pace_.begun) return "";
+    return pace_.seconds_left < 0 ? "ETA not known yet" : "ETA " + duration_text(pace_.seconds_left);
   }
 
-  std::vector<std::string> copy_parts(Clock::time_point now) const {
+  std::vector<std::string> copy_parts() const {
     std::vector<std::string> parts{amount_text()};
-    if (auto eta = eta_text(now); !eta.empty()) parts.push_back(eta);
+    if (auto eta = eta_text(); !eta.empty()) parts.push_back(eta);
     parts.push_back(tables_text());
     parts.push_back(count_text(progress_.rows) + " rows");
-    if (share_ < 1) {
-      parts.push_back(size_text(bytes_per_second_) + "/s");
-      parts.push_back(count_text(rows_per_second_) + " rows/s");
+    if (pace_.share < 1) {
+      parts.push_back(size_text(pace_.bytes_per_second) + "/s");
+      parts.push_back(count_text(pace_.rows_per_second) + " rows/s");
     }
     return parts;
   }
@@ -163,10 +143,8 @@ class CopyView : public View {
   bool looked_ = false;
   Step step_ = Step::preparing;
   Clock::time_point step_since_;
-  std::optional<Clock::time_point> copying_since_;
-  double share_ = 0, share_before_ = 0;
-  std::int64_t size_copied_ = 0, bytes_per_second_ = 0, rows_per_second_ = 0;
-  Rate bytes_rate_, rows_rate_;
+  CopyPace keeper_;
+  CopyPace::Look pace_;
   std::vector<std::shared_ptr<const TableInFlight>> tables_;
 };
 

@@ -7,6 +7,7 @@
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/state/store.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 #include "render.hpp"
@@ -26,8 +27,7 @@ EventFile::EventFile(const Context& context) : context_(context) {
         .hint("Give a path that this user may write.");
   // Rows of earlier runs are not told again; a target that does not answer yet will be asked again by the command.
   try {
-    auto target = pg::open_control(context.target(), "events");
-    for (const auto& event : state::Store(*target).load_events(context.names.name, 0)) last_id_ = event.id;
+    new_rows();
   } catch (const Error& error) {
     log::debug("events: {}", error.describe());
   }
@@ -54,16 +54,26 @@ void EventFile::carry(const std::stop_token& stop) {
   carry_new_rows();
 }
 
+std::vector<state::Event> EventFile::new_rows() {
+  if (!target_) target_ = pg::open_control(context_.target(), "events");
+  auto events = state::Store(*target_).load_events(context_.names.name, floor_);
+  std::erase_if(events.rows, [&](const auto& event) { return !told_.insert(event.id).second; });
+  // What is here now holds every number up to next_floor_ that will ever come, when nothing of then runs any more.
+  if (settled_when_ == 0 || events.oldest_running >= settled_when_) {
+    floor_ = std::max(floor_, next_floor_);
+    if (!told_.empty()) next_floor_ = *told_.rbegin();
+    settled_when_ = events.next_transaction;
+    told_.erase(told_.begin(), told_.upper_bound(floor_));
+  }
+  return std::move(events.rows);
+}
+
 void EventFile::carry_new_rows() {
   std::lock_guard lock(mutex_);
   try {
-    auto target = pg::open_control(context_.target(), "events");
-    state::Store store(*target);
-    for (const auto& event : store.load_events(context_.names.name, last_id_)) {
-      write(event_json(event.at, context_.names.name, event.kind, event.detail));
-      last_id_ = event.id;
-    }
+    for (const auto& event : new_rows()) write(event_json(event.at, context_.names.name, event.kind, event.detail));
   } catch (const std::exception& error) {
+    target_.reset();
     log::debug("events: {}", error.what());  // the command itself tells about a target that is away
   }
 }

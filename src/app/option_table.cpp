@@ -35,9 +35,11 @@ const std::array kOptions = {
                "empty exactly the tables this replica recorded, and start anew"},
     OptionSpec{"force", "", &Options::force, kFinish, false, "",
                "finish although the replica is not ready or cannot be drained"},
-    OptionSpec{"for", "WHAT", &Options::wait_for, kWait, false, "copied|caught-up|ready",
-               "copied: all rows are committed; caught-up: the source position read at start is durable on the target; "
-               "ready: caught up once after the copy (default)"},
+    OptionSpec{
+        "for", "WHAT", &Options::wait_for, kWait, false, "copied|indexed|caught-up|ready",
+        "copied: all rows are committed; indexed: so are indexes and constraints; caught-up: the source position "
+        "read at start is durable on the target; ready: caught up once after the copy, with little lag "
+        "(default)"},
     OptionSpec{"timeout", "DURATION", &Options::timeout, kWait | kVerify, false, "",
                "give up after this long with exit code 5; default --give-up-after; verify: 60s for each cut, the "
                "comparison takes its time"},
@@ -99,6 +101,9 @@ const std::array kOptions = {
                "default no limit"},
     OptionSpec{"memory", "SIZE", &Options::memory, kStreams, true, "",
                "ceiling for queued changes while streaming; default 256MB", 1 << 20},
+    OptionSpec{"ready-lag", "SIZE", &Options::ready_lag, kStreams, true, "",
+               "the replica becomes ready only while the target is less WAL than this behind the source; default 16MB",
+               1 << 13},
     OptionSpec{
         "tombstones", "WHEN", &Options::tombstones, kStreams, true, "auto|always",
         "whether deletes leave a tombstone on the target: where an older change can still arrive (auto, default), "

@@ -50,7 +50,10 @@ Json slot_document(const StatusReport& report) {
           {"wal_status", text_or_null(slot->wal_status)},
           {"invalidation_reason", text_or_null(slot->invalidation_reason)},
           {"failover", slot->failover},
-          {"wal_held_bytes", slot->held_bytes}};
+          {"restart_lsn", lsn_or_null(slot->restart_lsn)},
+          {"confirmed_flush_lsn", lsn_or_null(slot->confirmed_flush_lsn)},
+          {"wal_held_bytes", slot->held_bytes},
+          {"wal_safe_bytes", known_or_null(slot->safe_bytes)}};
 }
 
 Json writer_document(const StatusReport& report) {
@@ -67,6 +70,12 @@ Json resync_document(const StatusReport& report) {
           {"wal_held_bytes", report.resync_slot ? Json(report.resync_slot->held_bytes) : Json(nullptr)}};
 }
 
+Json parts_document(const StatusReport& report, const QualifiedName& table) {
+  const auto parts = report.parts.find(table);
+  if (parts == report.parts.end()) return nullptr;
+  return {{"done", parts->second.done}, {"total", parts->second.total}};
+}
+
 Json tables_document(const StatusReport& report) {
   Json tables = Json::array();
   for (const auto& table : report.tables)
@@ -76,6 +85,7 @@ Json tables_document(const StatusReport& report) {
                       {"boundary", lsn_or_null(table.boundary)},
                       {"rows", table.rows},
                       {"bytes", table.bytes},
+                      {"parts", parts_document(report, table.name)},
                       {"guard", to_string(table.guard)},
                       {"inserts_only", table.inserts_only},
                       {"missing_rows", table.missing_rows},
@@ -104,6 +114,72 @@ Json guards_document(const StatusReport& report) {
           {"holds", holds}};
 }
 
+Json readiness_document(const StatusReport& report) {
+  if (!report.replica) return nullptr;
+  const auto& replica = *report.replica;
+  const auto& seen = replica.readiness;
+  return {{"reached", readiness_name(replica.phase)},
+          {"generation", replica.generation},
+          {"copied_at", text_or_null(seen.copied_at)},
+          {"indexed_at", text_or_null(seen.indexed_at)},
+          {"ready_at", text_or_null(seen.ready_at)},
+          {"goal_lsn", lsn_or_null(seen.goal_lsn)},
+          {"ready_lsn", lsn_or_null(seen.ready_lsn)},
+          {"lag_limit_bytes", seen.lag_limit_bytes > 0 ? Json(seen.lag_limit_bytes) : Json(nullptr)},
+          {"missing", text_or_null(missing_for_ready(replica, report.progress.applied_lsn, report.writer))}};
+}
+
+Json lag_document(const StatusReport& report) {
+  const Json stream{{"bytes", known_or_null(report.lag_bytes())},
+                    {"seconds", known_or_null(report.lag_seconds())},
+                    {"seconds_to_catch_up", known_or_null(report.seconds_to_catch_up())}};
+  return {
+      {"bytes", stream["bytes"]},
+      {"seconds", stream["seconds"]},
+      {"stream", stream},
+      {"copy",
+       {{"bytes", known_or_null(report.copy_left_bytes())}, {"seconds", known_or_null(report.copy_left_seconds())}}}};
+}
+
+Json rates_document(const StatusReport& report) {
+  Json rates = Json::object();
+  for (const char* name : {"copy_bytes_per_second", "copy_rows_per_second", "transactions_per_second",
+                           "changes_per_second", "applied_bytes_per_second", "source_bytes_per_second"})
+    rates[name] = known_or_null(report.reported(name));
+  return rates;
+}
+
+Json snapshot_document(const StatusReport& report) {
+  const auto& held = report.snapshot;
+  if (!held) return nullptr;
+  return {{"pid", held->pid},
+          {"role", held->role},
+          {"age_seconds", held->age_seconds},
+          {"age_transactions", held->age_transactions}};
+}
+
+Json waiting_document(const StatusReport& report) {
+  Json list = Json::array();
+  for (const auto& waiting : report.waiting)
+    list.push_back({{"pid", waiting.pid},
+                    {"user", waiting.user},
+                    {"database", waiting.database},
+                    {"application_name", waiting.application_name},
+                    {"query", waiting.query},
+                    {"table", text_or_null(waiting.table)},
+                    {"mode", text_or_null(waiting.mode)},
+                    {"behind", waiting.role},
+                    {"seconds", known_or_null(waiting.seconds)}});
+  return list;
+}
+
+Json troubles_document(const StatusReport& report) {
+  Json list = Json::array();
+  for (const auto& event : report.troubles)
+    list.push_back({{"at", event.at}, {"event", event.kind}, {"detail", parsed_or_null(event.detail)}});
+  return list;
+}
+
 }  // namespace
 
 std::string status_json(const StatusReport& report) {
@@ -113,6 +189,7 @@ std::string status_json(const StatusReport& report) {
       {"name", report.name},
       {"phase", to_string(replica ? replica->phase : state::Phase::none)},
       {"ready", replica && replica->phase == state::Phase::ready},
+      {"readiness", readiness_document(report)},
       {"direction", replica ? Json(replica->direction) : Json(nullptr)},
       {"generation", replica ? Json(replica->generation) : Json(nullptr)},
       {"writer", writer_document(report)},
@@ -123,8 +200,12 @@ std::string status_json(const StatusReport& report) {
         {"received", lsn_or_null(progress.received_lsn)},
         {"applied", lsn_or_null(progress.applied_lsn)},
         {"durable", lsn_or_null(progress.applied_lsn)},  // applied and durable are one: progress commits with the rows
-        {"confirmed", lsn_or_null(progress.confirmed_lsn)}}},
-      {"lag", {{"bytes", known_or_null(report.lag_bytes())}, {"seconds", known_or_null(report.lag_seconds())}}},
+        {"confirmed", lsn_or_null(progress.confirmed_lsn)},
+        {"consistent_point", replica ? lsn_or_null(replica->consistent_point) : Json(nullptr)},
+        {"largest_boundary", lsn_or_null(report.largest_boundary())}}},
+      {"lag", lag_document(report)},
+      {"rates", rates_document(report)},
+      {"snapshot", snapshot_document(report)},
       {"copy",
        {{"tables_done", report.tables_copied()},
         {"tables_total", report.tables_total()},
@@ -134,6 +215,8 @@ std::string status_json(const StatusReport& report) {
       {"guards", replica ? guards_document(report) : Json(nullptr)},
       {"tables", tables_document(report)},
       {"last_error", replica ? parsed_or_null(replica->last_error) : Json(nullptr)},
+      {"recent", troubles_document(report)},
+      {"waiting", waiting_document(report)},
       {"source_problem", text_or_null(report.source_problem)},
       {"warnings", report.warnings}};
   return dump(document);

@@ -44,13 +44,21 @@ std::string writer_line(const StatusReport& report) {
                                     time_text(replica.writer_since)));
 }
 
-std::string slot_line(const StatusReport& report) {
-  if (!report.source_problem.empty()) return line("slot", "not known: " + report.source_problem);
-  if (!report.slot) return line("slot", "there is none");
-  return line("slot",
-              fmt::format("{}, {}, WAL {}, {} held", report.slot->name, report.slot->active ? "active" : "not active",
-                          report.slot->wal_status.empty() ? "status unknown" : report.slot->wal_status,
-                          size_text(report.slot->held_bytes)));
+std::string readiness_lines(const StatusReport& report) {
+  const auto& replica = *report.replica;
+  const auto& seen = replica.readiness;
+  std::string steps;
+  const auto add = [&](std::string_view what, bool reached, const std::string& at) {
+    if (!reached) return;
+    steps += fmt::format("{}{}", steps.empty() ? "" : ", ", what);
+    if (!at.empty()) steps += " " + time_text(at);
+  };
+  add("copied", replica.phase >= state::Phase::indexing, seen.copied_at);
+  add("indexed", replica.phase >= state::Phase::streaming, seen.indexed_at);
+  add("ready", replica.phase == state::Phase::ready, seen.ready_at);
+  std::string text = line("readiness", steps.empty() ? "not every row is copied" : steps);
+  const auto missing = missing_for_ready(replica, report.progress.applied_lsn, report.writer);
+  return missing.empty() ? text : text + line("", "not ready yet: " + missing);
 }
 
 std::string resync_line(const StatusReport& report) {
@@ -60,9 +68,69 @@ std::string resync_line(const StatusReport& report) {
                                     report.resync_slot ? size_text(report.resync_slot->held_bytes) : "nothing"));
 }
 
-std::string lag_line(const StatusReport& report) {
-  if (report.lag_bytes() < 0) return line("lag", "not known");
-  return line("lag", fmt::format("{}, {:.1f} s", size_text(report.lag_bytes()), report.lag_seconds()));
+std::string slot_lines(const StatusReport& report) {
+  if (!report.source_problem.empty()) return line("slot", "not known: " + report.source_problem);
+  if (!report.slot) return line("slot", "there is none");
+  const auto& slot = *report.slot;
+  auto text = fmt::format("{}, {}, WAL {}, {} held", slot.name, slot.active ? "active" : "not active",
+                          slot.wal_status.empty() ? "status unknown" : slot.wal_status, size_text(slot.held_bytes));
+  if (slot.safe_bytes >= 0)
+    text += fmt::format(", lost after {} more (max_slot_wal_keep_size)", size_text(slot.safe_bytes));
+  text = line("slot", text);
+  if (const auto& held = report.snapshot)
+    text +=
+        line("snapshot", fmt::format("held for {} by session {} ({}), {} transactions old",
+                                     duration_text(held->age_seconds), held->pid, held->role, held->age_transactions));
+  return text;
+}
+
+std::string position_lines(const StatusReport& report) {
+  const auto& progress = report.progress;
+  return line("positions", fmt::format("source {}, received {}, applied {}, confirmed {}",
+                                       lsn_text(report.source_flush_lsn), lsn_text(progress.received_lsn),
+                                       lsn_text(progress.applied_lsn), lsn_text(progress.confirmed_lsn))) +
+         line("", fmt::format("consistent point {}, largest boundary {}", lsn_text(report.replica->consistent_point),
+                              lsn_text(report.largest_boundary())));
+}
+
+std::string time_left(double seconds) {
+  return seconds < 0 ? "" : ", ETA " + duration_text(seconds);
+}
+
+std::string lag_lines(const StatusReport& report) {
+  std::string text;
+  if (const auto left = report.copy_left_bytes(); left > 0)
+    text += line("copy lag", fmt::format("{} to copy{}", size_text(left), time_left(report.copy_left_seconds())));
+  if (report.lag_bytes() < 0) return text + line("lag", "not known");
+  auto stream = fmt::format("{}, {:.1f} s", size_text(report.lag_bytes()), report.lag_seconds());
+  if (const double seconds = report.seconds_to_catch_up(); seconds >= 1) stream += time_left(seconds);
+  return text + line("lag", stream);
+}
+
+std::string rate_lines(const StatusReport& report) {
+  std::string text;
+  if (report.copy_left_bytes() > 0 && report.reported("copy_bytes_per_second") >= 0)
+    text += line("rates", fmt::format("copy {}/s, {:.0f} rows/s",
+                                      size_text(static_cast<std::int64_t>(report.reported("copy_bytes_per_second"))),
+                                      report.reported("copy_rows_per_second")));
+  if (report.reported("changes_per_second") >= 0)
+    text +=
+        line("rates", fmt::format("{:.0f} transactions/s, {:.0f} changes/s; WAL applied {}/s, written {}/s",
+                                  report.reported("transactions_per_second"), report.reported("changes_per_second"),
+                                  size_text(static_cast<std::int64_t>(report.reported("applied_bytes_per_second"))),
+                                  size_text(static_cast<std::int64_t>(report.reported("source_bytes_per_second")))));
+  return text;
+}
+
+// Whom the application should not wait for.
+std::string waiting_lines(const StatusReport& report) {
+  std::string text;
+  for (const auto& waiting : report.waiting)
+    text += line("WAITING", fmt::format("on the source, pid {} ({}) for {} behind our {}: {}", waiting.pid,
+                                        waiting.application_name.empty() ? waiting.user : waiting.application_name,
+                                        duration_text(waiting.seconds), waiting.role,
+                                        waiting.query.empty() ? waiting.mode + " " + waiting.table : waiting.query));
+  return text;
 }
 
 std::string table_lines(const StatusReport& report) {
@@ -70,26 +138,32 @@ std::string table_lines(const StatusReport& report) {
   std::string text =
       fmt::format("\n{:<40} {:<8} {:>18} {:>14} {:>10}\n", "table", "phase", "boundary", "copied rows", "size");
   for (const auto& table : report.tables) {
-    text += fmt::format("{:<40} {:<8} {:>18} {:>14} {:>10}\n", table.name.quoted(), phase_word(table),
+    text += fmt::format("{:<40} {:<8} {:>18} {:>14} {:>10}", table.name.quoted(), phase_word(table),
                         lsn_text(table.boundary), table.rows, size_text(table.bytes));
+    if (const auto parts = report.parts.find(table.name); parts != report.parts.end())
+      text += fmt::format("  {} of {} parts", parts->second.done, parts->second.total);
+    text += '\n';
     if (!table.note.empty()) text += fmt::format("    {}\n", table.note);
   }
   return text;
 }
 
-// Nothing for a replica with guard columns only, which is the usual one.
 std::string guard_lines(const StatusReport& report) {
   const auto& guards = report.guards;
-  std::int64_t entries = 0, bytes = 0;
+  std::int64_t entries = 0, bytes = 0, columns = 0;
   for (const auto& ledger : guards.ledgers) {
     entries += ledger.entries;
     bytes += ledger.bytes;
   }
-  std::string text;
-  if (!guards.ledgers.empty() || guards.tombstones > 0)
-    text += line("guards", fmt::format("{} ledgers, about {} entries, {}; about {} tombstones, {}; expired below {}",
-                                       guards.ledgers.size(), entries, size_text(bytes), guards.tombstones,
-                                       size_text(guards.tombstone_bytes), lsn_text(guards.expired_lsn)));
+  for (const auto& table : report.tables) columns += table.guard == state::GuardKind::column && table.guarded ? 1 : 0;
+  auto summary = fmt::format("{} columns", columns);
+  if (!guards.ledgers.empty())
+    summary += fmt::format(", {} ledgers with about {} entries, {}", guards.ledgers.size(), entries, size_text(bytes));
+  summary += fmt::format("; about {} tombstones", guards.tombstones);
+  if (guards.tombstones > 0) summary += fmt::format(", {}", size_text(guards.tombstone_bytes));
+  std::string text =
+      line("guards", fmt::format("{}; needed from {} on, expired below {}", summary,
+                                 lsn_text(report.oldest_deliverable_lsn()), lsn_text(guards.expired_lsn)));
   for (const auto& hold : report.holds)
     text += line("", fmt::format("tombstones of {} are kept from {} on: {}, for {:.0f} s", hold.table.quoted(),
                                  lsn_text(hold.from_lsn), hold.reason, hold.age_seconds));
@@ -102,6 +176,14 @@ std::string last_error_lines(const StatusReport& report) {
   std::string text =
       line("last error", fmt::format("{} (exit code {}, {})", error->message, error->exit_code, time_text(error->at)));
   return error->hint.empty() ? text : text + line("", "HINT: " + error->hint);
+}
+
+std::string trouble_lines(const StatusReport& report) {
+  std::string text;
+  for (const auto& event : report.troubles)
+    text += line(text.empty() ? "lately" : "", fmt::format("{} {}{}{}", time_text(event.at), event.kind,
+                                                           event.message.empty() ? "" : ": ", event.message));
+  return text;
 }
 
 }  // namespace
@@ -124,16 +206,14 @@ std::string status_text(const StatusReport& report) {
   const auto& progress = report.progress;
   std::string text = line("replica", fmt::format("{} (generation {})", report.name, replica.generation));
   text += line("phase", fmt::format("{}: {}", to_string(replica.phase), meaning(replica.phase)));
-  text += writer_line(report) + slot_line(report) + resync_line(report);
-  text += line("positions", fmt::format("source {}, received {}, applied {}, confirmed {}",
-                                        lsn_text(report.source_flush_lsn), lsn_text(progress.received_lsn),
-                                        lsn_text(progress.applied_lsn), lsn_text(progress.confirmed_lsn)));
-  text += lag_line(report);
+  text +=
+      readiness_lines(report) + writer_line(report) + slot_lines(report) + resync_line(report) + position_lines(report);
+  text += lag_lines(report) + rate_lines(report);
   text += line("copied", fmt::format("{} of {} tables, {} of {}", report.tables_copied(), report.tables_total(),
                                      size_text(report.bytes_done()), size_text(report.bytes_total())));
   text += line("applied",
                fmt::format("{} transactions, {} changes since the copy", progress.transactions, progress.changes));
-  text += guard_lines(report) + last_error_lines(report);
+  text += guard_lines(report) + last_error_lines(report) + trouble_lines(report) + waiting_lines(report);
   for (const auto& warning : report.warnings) text += line("WARNING", warning);
   return text + table_lines(report);
 }

@@ -23,6 +23,8 @@ namespace pgbaton::app {
 
 namespace {
 
+constexpr int kMostTroubles = 5;
+
 // A table without usable identity is published for INSERT and TRUNCATE only: what else happens to it is missing here.
 void load_missed_writes(pg::Control& source, StatusReport& report) {
   std::vector<std::uint32_t> oids;
@@ -30,6 +32,13 @@ void load_missed_writes(pg::Control& source, StatusReport& report) {
     if (table.inserts_only) oids.push_back(table.source_oid);
   report.missed =
       pg::control(Side::source, "reading table statistics", [&] { return catalog::load_write_counts(source, oids); });
+}
+
+void load_activity(pg::Control& source, StatusReport& report) {
+  pg::control(Side::source, "looking at what our sessions hold", [&] {
+    report.snapshot = catalog::load_held_snapshot(source, report.name);
+    report.waiting = catalog::load_waiting(source, report.name);
+  });
 }
 
 // After the state was read: the source's position is then never behind what is shown as applied.
@@ -45,6 +54,7 @@ std::unique_ptr<pg::Control> ask_source(const Context& context, StatusReport& re
     report.slot = source::load_slot(*source, slot);
     report.resync_slot = source::load_slot(*source, resync::shadow_names(ReplicaNames(report.name)).base);
     load_missed_writes(*source, report);
+    load_activity(*source, report);
     return source;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::usage) throw;
@@ -66,8 +76,22 @@ void look_at_history(const Context& context, state::Store& store, pg::Control& s
   }
 }
 
+// Parts that are committed belong to their table.
+void add_parts(StatusReport& report) {
+  for (auto& table : report.tables) {
+    const auto parts = report.parts.find(table.name);
+    if (parts == report.parts.end() || is_copied(table)) continue;
+    table.rows = parts->second.rows;
+    table.bytes = parts->second.bytes;
+  }
+}
+
 void load_state(state::Store& store, StatusReport& report) {
   report.tables = store.load_tables(*report.replica);
+  report.parts = store.load_copied_parts(report.name);
+  add_parts(report);
+  report.writer = store.load_report(*report.replica);
+  report.troubles = store.load_last_events(report.name, {"failed", "reconnect", "missing_row", "drift"}, kMostTroubles);
   report.writer_holds = state::Lease::held(store.connection(), report.name);
   report.tables_detached = std::ranges::count_if(report.tables, &state::TableState::detached);
   report.resync_runs = state::Lease::held(store.connection(), resync::shadow_names(ReplicaNames(report.name)).name);
@@ -132,6 +156,12 @@ bool is_copied(const state::TableState& table) {
   return table.phase >= state::TablePhase::copied && table.phase != state::TablePhase::skipped;
 }
 
+Lsn StatusReport::largest_boundary() const {
+  Lsn largest;
+  for (const auto& table : tables) largest = std::max(largest, table.boundary);
+  return largest;
+}
+
 Lsn StatusReport::oldest_deliverable_lsn() const {
   Lsn lsn = progress.applied_lsn;
   if (slot && slot->confirmed_flush_lsn) lsn = std::min(lsn, slot->confirmed_flush_lsn);
@@ -169,6 +199,18 @@ std::int64_t StatusReport::bytes_total() const {
                          });
 }
 
+namespace {
+
+// Without the source: from another machine, the target alone tells how far the stream is behind.
+void use_what_the_writer_saw(StatusReport& report) {
+  if (report.source_flush_lsn || report.reported("reconnects") < 0) return;
+  const auto seen = report.writer.values.find("source_flush");
+  if (seen == report.writer.values.end()) return;
+  report.source_flush_lsn = parse_lsn(seen->second).value_or(Lsn{});
+}
+
+}  // namespace
+
 StatusReport load_status(const Context& context) {
   StatusReport report;
   report.name = context.names.name;
@@ -179,6 +221,7 @@ StatusReport load_status(const Context& context) {
   if (report.replica) load_state(store, report);
   const auto source = ask_source(context, report);
   if (report.replica && source) look_at_history(context, store, *source, report);
+  if (report.writer_holds && report.writer.age_seconds >= 0) use_what_the_writer_saw(report);
   report.warnings = warnings(report);
   return report;
 }

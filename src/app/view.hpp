@@ -38,4 +38,26 @@ class Rate {
   double rate_ = 0;
 };
 
+// How fast a copy goes and how far it is, by the sizes of tables on the source: what COPY carries is less where there
+// is dead space, so a table that is done counts as a whole. One thread asks, with a clock that never goes back.
+class CopyPace {
+ public:
+  struct Look {
+    std::int64_t size_copied = 0, bytes_per_second = 0, rows_per_second = 0;
+    double share = 0;          // 0 … 1
+    double seconds_left = -1;  // -1: not known (yet)
+    bool begun = false;        // some rows are still to be copied, and it has begun
+  };
+  explicit CopyPace(const copy::CopyProgress& progress) : progress_(progress) {}
+  Look look(Clock::time_point now);
+  double share_of_tables(std::int64_t tables, std::int64_t size) const;  // empty tables have no size
+
+ private:
+  const copy::CopyProgress& progress_;
+  std::optional<Clock::time_point> copying_since_;
+  double share_before_ = 0;
+  std::int64_t bytes_per_second_ = 0, rows_per_second_ = 0;
+  Rate bytes_rate_, rows_rate_;
+};
+
 }  // namespace pgbaton::app

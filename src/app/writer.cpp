@@ -1,13 +1,12 @@
 #include "writer.hpp"
 
 #include <fmt/format.h>
-#include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
-#include <pgbaton/copy/deferrable.hpp>
 #include <pgbaton/snapshot/take_in.hpp>
 #include <pgbaton/source/slot.hpp>
 
 #include "known.hpp"
+#include "layout.hpp"
 #include "progress.hpp"
 #include "render.hpp"
 #include "source_watch.hpp"
@@ -53,32 +52,22 @@ void require_copied(const state::Replica& replica) {
       .hint("Run `pgbaton clone` again with the same options: it goes on where the last run ended.");
 }
 
-void record_error(const Context& context, const Error& error) noexcept {
-  if (error.kind() == ErrorKind::held_elsewhere || error.kind() == ErrorKind::usage) return;
-  if (context.stop.stop_requested() && error.kind() == ErrorKind::failed) return;
+bool record_error(const Context& context, const Error& error) noexcept {
+  if (error.kind() == ErrorKind::held_elsewhere || error.kind() == ErrorKind::usage) return false;
+  if (context.stop.stop_requested() && error.kind() == ErrorKind::failed) return false;
   try {
     auto target = pg::open_control(context.target(), "last-error");
     state::Store store(*target);
-    if (store.load_replica(context.names.name)) store.store_last_error(context.names.name, last_error_json(error));
+    if (!store.load_replica(context.names.name)) return false;
+    const auto json = last_error_json(error);
+    store.store_last_error(context.names.name, json);
+    store.add_event(context.names.name, "failed", json);
+    return true;
   } catch (const std::exception& other) {
     log::debug("the error could not be recorded on the target: {}", other.what());
+    return false;
   }
 }
-
-namespace {
-
-void mark_ready(const Context& context, const state::Replica& replica) {
-  auto target = pg::open_control(context.target(), "state");
-  state::Store store(*target);
-  auto now = store.load_replica(replica.name);
-  if (!now || now->phase != state::Phase::streaming) return;
-  if (replica.replica_role) copy::require_deferrable_constraints(*target, replica.name);
-  store.store_phase(replica, state::Phase::ready);
-  PGBATON_FAILPOINT("ready_recorded");
-  store.add_event(replica.name, "ready", "");
-}
-
-}  // namespace
 
 namespace {
 
@@ -94,6 +83,17 @@ stream::Ended stream_on(const Context& context, stream::Stream& stream, const st
       if (snapshot::take_in_partitions(context.clone_options(true), replica, context.stop) == 0) throw;
     }
   }
+}
+
+// A run that has caught up leaves the replica ready, unless the source has written much meanwhile.
+void say_if_not_ready(const Context& context, const std::string& name) {
+  auto target = pg::open_control(context.target(), "state");
+  auto now = state::Store(*target).load_replica(name);
+  if (now && now->phase == state::Phase::streaming)
+    log::warning(
+        "caught up with the position that was asked for, but not ready: the lag is {} or more again "
+        "(--ready-lag), or a resync is not over; `pgbaton follow` goes on",
+        size_text(static_cast<std::int64_t>(context.options.ready_lag)));
 }
 
 }  // namespace
@@ -112,7 +112,7 @@ StreamRun run_stream(const Context& context, state::Lease& lease, const state::R
   }
   run.status = stream.status();
   run.time = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
-  if (completes && run.ended == stream::Ended::reached) mark_ready(context, replica);
+  if (completes && run.ended == stream::Ended::reached) say_if_not_ready(context, replica.name);
   return run;
 }
 

@@ -25,9 +25,10 @@ state::Replica require_replica(const Context& context, state::Store& store);
 // Error(usage) when the copy is not complete.
 void require_copied(const state::Replica& replica);
 
-// Stores the error as the replica's last_error, on a connection of its own. Never throws. What says nothing
-// about the replica is left out: wrong options, an end on request, a lease that is somebody else's now.
-void record_error(const Context& context, const Error& error) noexcept;
+// Stores the error as the replica's last_error and as an event, on a connection of its own. Never throws; false when it
+// is not stored. What says nothing about the replica is left out: wrong options, an end on request, a lease that is
+// somebody else's now.
+bool record_error(const Context& context, const Error& error) noexcept;
 
 // Runs `work`; an error is recorded there and in --events before it goes on its way.
 template <typename Work>
@@ -35,8 +36,7 @@ auto recording_errors(const Context& context, EventFile& events, Work&& work) ->
   try {
     return work();
   } catch (const Error& error) {
-    events.add("failed", last_error_json(error));
-    record_error(context, error);
+    if (!record_error(context, error)) events.add("failed", last_error_json(error));
     throw;
   } catch (const std::exception& error) {
     record_error(context, Error(ErrorKind::failed, error.what()));
@@ -49,8 +49,8 @@ struct StreamRun {
   stream::StreamStatus status;
   Milliseconds time{0};
 };
-// Streams with progress lines. The replica must carry the epoch of the term that has begun. A bounded run that reached
-// its end leaves the replica `ready`, when `completes` says that the end lies behind the whole copy.
+// Streams with progress lines. The replica must carry the epoch of the term that has begun. `completes`: the end lies
+// behind the whole copy, so that the replica should be ready afterwards; it is said if not.
 StreamRun run_stream(const Context& context, state::Lease& lease, const state::Replica& replica,
                      const stream::Until& until, bool completes);
 // Error(failed) for a bounded command that was stopped before its end.

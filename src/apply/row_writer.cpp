@@ -7,6 +7,7 @@
 #include "truncate.hpp"
 
 #include <fmt/format.h>
+#include <pgbaton/apply/applier.hpp>
 #include <pgbaton/pg/pipeline.hpp>
 
 #include <algorithm>
@@ -16,8 +17,9 @@ namespace pgbaton::apply {
 namespace {
 
 constexpr std::string_view kMissingHint =
-    "The row was removed on the target, or never copied: run the same command with --missing repair, or put it back as "
-    "the source has it; or start anew with pgbaton clone --restart.";
+    "The row was removed on the target, or never copied: run the same command with --missing repair, or `pgbaton "
+    "verify "
+    "--repair`, which looks for others like it; or put it back as the source has it.";
 constexpr std::string_view kConflictHint =
     "Something else wrote to the target: remove the row there, then run the same command again; or start anew with "
     "pgbaton clone --restart.";
@@ -193,7 +195,9 @@ void RowWriter::settle(const Change& change, long long rows) {
     throw rejected(change, "the target took the INSERT but stored no row", kTriggerHint);
   }
   if (keyless && session_.repair_missing) return repair_missing(session_, change, change.old_row);
-  if (keyless) throw rejected(change, "no row on the target equals the one that the source changed", kMissingHint);
+  if (keyless)
+    throw rejected(change, "no row on the target equals the one that the source changed", kMissingHint)
+        .sqlstate(kMissingRow);
   explain_untouched(change, key_row_of(change));
 }
 
@@ -235,7 +239,8 @@ void RowWriter::explain_untouched(const Change& change, wire::Tuple key_row) {
     throw rejected(change,
                    fmt::format("the row that the source {} is not on the target", updates ? "updated" : "deleted"),
                    kMissingHint)
-        .key(key_text(*change.table, key_row));
+        .key(key_text(*change.table, key_row))
+        .sqlstate(kMissingRow);
   const auto& columns = change.table->columns;
   const bool identity = std::any_of(columns.begin(), columns.end(), [](const auto& c) { return c.identity_always; });
   if (updates && identity && session_.write(change, replace_row(target(change), key_row, change.new_row)) == 1) return;

@@ -52,6 +52,9 @@ struct Build {
   // Runs work that may be repeated as a whole, again after what passes (action retry).
   void persist(const std::function<void()>& work);
 
+  // An event: so many tables are copied on the snapshot from now on.
+  void tell_boundary(const std::string& slot, std::size_t tables);
+
   // Reads what both sides are and finds the replica. Refuses source and target being one database.
   void inspect();
   bool restores_schema() const { return options.schema == SchemaMode::full; }

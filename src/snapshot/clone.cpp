@@ -18,6 +18,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <pgbaton/source/history.hpp>
 
 #include "build.hpp"
@@ -74,6 +76,9 @@ void create_source_objects(Build& build, const source::PublicationPlan& publicat
   PGBATON_FAILPOINT("consistent_point_stored");
   build.store.store_phase(build.replica, Phase::copying);
   build.replica.phase = Phase::copying;
+  build.tell_boundary(build.replica.slot,
+                      static_cast<std::size_t>(std::ranges::count_if(
+                          build.jobs, [](const auto& job) { return job.state.phase != state::TablePhase::skipped; })));
   PGBATON_FAILPOINT("slot_recorded");
 }
 
@@ -153,7 +158,6 @@ void complete(Build& build) {
   PGBATON_FAILPOINT("before_streaming");
   build.store.store_phase(build.replica, Phase::streaming);
   PGBATON_FAILPOINT("streaming_recorded");
-  build.store.add_event(build.replica.name, "copied", "");
 }
 
 void summarize(Build& build) {

@@ -63,6 +63,12 @@ void Build::persist(const std::function<void()>& work) {
   }
 }
 
+void Build::tell_boundary(const std::string& slot, std::size_t tables) {
+  const state::Fields detail{
+      {"lsn", to_string(snapshot->consistent_point())}, {"slot", slot}, {"tables", std::to_string(tables)}};
+  persist([&] { store.add_event(replica.name, "boundary", state::to_json(detail)); });
+}
+
 void Build::revive() {
   auto deadline = Deadline::after(kPatience);
   for (Backoff backoff;;) {

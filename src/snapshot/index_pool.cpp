@@ -161,7 +161,7 @@ void IndexPool::process(std::vector<Work>& group, pg::Control& target) {
     copy::analyze(target, job.table.name);
     if (job.state.guarded) {
       job.state.phase = TablePhase::done;
-      store.store_table(replica_, job.state);
+      store.finish_table(replica_, job.state);
     }
   }
 }

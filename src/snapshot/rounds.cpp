@@ -102,13 +102,14 @@ class Rounds {
   }
 
   // A new boundary for what has none yet.
-  void take_boundary() {
+  void take_boundary(std::size_t tables) {
     build_.progress.step = copy::Step::slot;
     auto name = free_temporary_slot(*build_.source, build_.options.names);
     build_.snapshot = source::SlotSnapshot::create(
         build_.options.source, {.name = name, .temporary = true, .wait = build_.options.slot_wait}, build_.stop);
     ++build_.summary.boundaries;
     log::info("new boundary {} from temporary slot {}", to_string(build_.snapshot->consistent_point()), name);
+    build_.tell_boundary(name, tables);
   }
 
   // The archive on this round's snapshot, and the target's tables as it describes them.
@@ -139,7 +140,7 @@ class Rounds {
   // What is left for another round.
   std::vector<copy::CopyJob> one_round(std::vector<copy::CopyJob> pending) {
     if (!build_.snapshot) {
-      take_boundary();
+      take_boundary(pending.size());
       describe_again(*build_.source, pending);
     }
     try {
@@ -247,7 +248,7 @@ class Rounds {
     for (auto& leaf : leaves) {
       leaf.guarded = true;
       leaf.phase = TablePhase::done;
-      build_.store.store_table(build_.replica, leaf);
+      build_.store.finish_table(build_.replica, leaf);
       PGBATON_FAILPOINT("leaf_guarded");
     }
   }

@@ -149,6 +149,8 @@ class TakeIn {
   std::vector<copy::CopyJob> copy_at_new_boundary(std::vector<copy::CopyJob> jobs) {
     auto name = free_temporary_slot(*source_, options_.names);
     const auto snapshot = source::SlotSnapshot::create(options_.source, {name, true, options_.slot_wait}, stop_);
+    store_.add_event(replica_.name, "boundary",
+                     state::to_json({{"lsn", to_string(snapshot.consistent_point())}, {"slot", name}}));
     copy::CopyOptions copying;
     copying.source = options_.source;
     copying.target = options_.target;
@@ -176,9 +178,8 @@ class TakeIn {
       if (table.phase != TablePhase::copied) continue;
       if (!table.guarded) make_ledger(table);
       table.phase = TablePhase::done;
-      store_.store_table(replica_, table);
-      store_.add_event(replica_.name, "partition_taken_in",
-                       fmt::format(R"({{"boundary": "{}", "rows": {}}})", to_string(table.boundary), table.rows));
+      store_.finish_table(replica_, table);
+      store_.add_event(replica_.name, "partition_taken_in", state::to_json({{"table", table.name.quoted()}}));
       log::info("{}: copied {} rows at boundary {}", table.name.quoted(), table.rows, to_string(table.boundary));
     }
   }

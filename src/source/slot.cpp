@@ -24,13 +24,14 @@ select s.slot_name as name, coalesce(s.plugin, '') as plugin, coalesce(s.databas
        coalesce(s.confirmed_flush_lsn, '0/0') as confirmed_flush_lsn, coalesce(s.restart_lsn, '0/0') as restart_lsn,
        case when s.restart_lsn is null then 0 else pg_wal_lsn_diff(
          case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end, s.restart_lsn
-       )::bigint end as held_bytes
+       )::bigint end as held_bytes, {} as safe_bytes
   from pg_replication_slots s where s.slot_name = $1)",
       version_num >= 130000 ? "coalesce(s.wal_status, '')" : "''",
       version_num >= 170000   ? "coalesce(s.invalidation_reason, '')"
       : version_num >= 160000 ? "case when s.conflicting then 'recovery_conflict' else '' end"
                               : "''",
-      version_num >= kFailoverSlots ? "s.failover" : "false", version_num >= kFailoverSlots ? "s.synced" : "false");
+      version_num >= kFailoverSlots ? "s.failover" : "false", version_num >= kFailoverSlots ? "s.synced" : "false",
+      version_num >= 130000 ? "coalesce(s.safe_wal_size, -1)" : "-1::bigint");
 }
 
 std::optional<SlotInfo> read_slot(pqxx::transaction_base& transaction, const std::string& name) {
@@ -51,6 +52,7 @@ std::optional<SlotInfo> read_slot(pqxx::transaction_base& transaction, const std
   slot.confirmed_flush_lsn = require_lsn(row["confirmed_flush_lsn"].c_str(), "confirmed_flush_lsn");
   slot.restart_lsn = require_lsn(row["restart_lsn"].c_str(), "restart_lsn");
   slot.held_bytes = row["held_bytes"].as<std::int64_t>();
+  slot.safe_bytes = row["safe_bytes"].as<std::int64_t>();
   return slot;
 }
 

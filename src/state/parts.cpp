@@ -46,4 +46,21 @@ std::string Store::part_recorded_query(const Replica& replica, const QualifiedNa
       of_table(replica, table), part);
 }
 
+std::map<QualifiedName, CopiedParts> Store::load_copied_parts(const std::string& name) {
+  return pg::control(Side::target, "loading the parts of tables", [&] {
+    std::map<QualifiedName, CopiedParts> tables;
+    pqxx::nontransaction tx(connection_);
+    for (auto row :
+         tx.exec_params("select schema_name, table_name, count(*) filter (where done) as done, count(*) as total, "
+                        "coalesce(sum(rows) filter (where done), 0)::bigint as rows, "
+                        "coalesce(sum(bytes) filter (where done), 0)::bigint as bytes "
+                        "from pgbaton.copy_part where replica = $1 group by 1, 2",
+                        name))
+      tables[{row["schema_name"].as<std::string>(), row["table_name"].as<std::string>()}] = {
+          row["done"].as<std::int64_t>(), row["total"].as<std::int64_t>(), row["rows"].as<std::int64_t>(),
+          row["bytes"].as<std::int64_t>()};
+    return tables;
+  });
+}
+
 }  // namespace pgbaton::state

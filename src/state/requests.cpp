@@ -1,4 +1,4 @@
-// Requests to the running writer, and events for people.
+// Requests to the running writer.
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/state/store.hpp>
 
@@ -123,20 +123,6 @@ std::optional<std::string> Store::request_state(std::int64_t id) {
     auto rows = tx.exec_params("select state from pgbaton.request where id = $1", id);
     if (rows.empty()) return std::nullopt;
     return rows[0][0].as<std::string>();
-  });
-}
-
-void Store::add_event(const std::string& name, std::string_view kind, std::string_view json) {
-  pg::control(Side::target, "adding an event", [&] {
-    pqxx::work tx(connection_);
-    auto row = tx.exec_params1(
-        "insert into pgbaton.event (replica, kind, detail) values ($1, $2, nullif($3, '')::json) returning id", name,
-        std::string(kind), std::string(json));
-    // Ids are shared by all replicas, so this keeps at most a thousand of each.
-    constexpr std::int64_t kKeptEvents = 1000;
-    tx.exec_params("delete from pgbaton.event where replica = $1 and id <= $2", name,
-                   row[0].as<std::int64_t>() - kKeptEvents);
-    tx.commit();
   });
 }
 

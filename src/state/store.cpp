@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "event_row.hpp"
 #include "fence.hpp"
 #include "table_rows.hpp"
 
@@ -18,7 +19,20 @@ constexpr std::string_view kReplicaColumns =
     "schema_restored, coalesce(to_jsonb(r) ->> 'publication_state', '') as publication_state, replica_role, "
     "writer_host, writer_pid, writer_backend_pid, "
     "coalesce(to_char(writer_since at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'), '') as writer_since, "
-    "coalesce(last_error::text, '') as last_error";
+    "coalesce(last_error::text, '') as last_error, {} as copied_at, {} as indexed_at, {} as ready_at, "
+    "coalesce(to_jsonb(r) ->> 'ready_goal_lsn', '0/0') as ready_goal_lsn, "
+    "coalesce(to_jsonb(r) ->> 'ready_lsn', '0/0') as ready_lsn, "
+    "coalesce(to_jsonb(r) ->> 'ready_lag_bytes', '0')::bigint as ready_lag_bytes";
+
+std::string replica_columns() {
+  const auto time = [](std::string_view column) {
+    return fmt::format(
+        "coalesce(to_char((to_jsonb(r) ->> '{}')::timestamptz at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'), "
+        "'')",
+        column);
+  };
+  return fmt::format(fmt::runtime(kReplicaColumns), time("copied_at"), time("indexed_at"), time("ready_at"));
+}
 
 Replica read_replica(const pqxx::row& row) {
   Replica r;
@@ -44,6 +58,13 @@ Replica read_replica(const pqxx::row& row) {
   r.writer_backend_pid = row["writer_backend_pid"].as<int>();
   r.writer_since = row["writer_since"].as<std::string>();
   r.last_error = row["last_error"].as<std::string>();
+  auto& readiness = r.readiness;
+  readiness.copied_at = row["copied_at"].as<std::string>();
+  readiness.indexed_at = row["indexed_at"].as<std::string>();
+  readiness.ready_at = row["ready_at"].as<std::string>();
+  readiness.goal_lsn = require_lsn(row["ready_goal_lsn"].c_str(), "pgbaton.replica.ready_goal_lsn");
+  readiness.ready_lsn = require_lsn(row["ready_lsn"].c_str(), "pgbaton.replica.ready_lsn");
+  readiness.lag_limit_bytes = row["ready_lag_bytes"].as<std::int64_t>();
   return r;
 }
 
@@ -81,7 +102,8 @@ std::optional<Replica> Store::load_replica(const std::string& name) {
   if (!installed()) return std::nullopt;
   return pg::control(Side::target, "loading the replica", [&]() -> std::optional<Replica> {
     pqxx::nontransaction tx(connection_);
-    auto rows = tx.exec_params(fmt::format("select {} from pgbaton.replica r where name = $1", kReplicaColumns), name);
+    auto rows =
+        tx.exec_params(fmt::format("select {} from pgbaton.replica r where name = $1", replica_columns()), name);
     if (rows.empty()) return std::nullopt;
     return read_replica(rows[0]);
   });
@@ -127,8 +149,8 @@ void Store::replace_generation(const Replica& replica, const std::vector<TableSt
         "source_database = $6, slot = $7, publication = $8, publication_inserts = $9, owns_publication = $10, "
         "consistent_point = '0/0', expired_lsn = '0/0', phase = 'creating', direction = $11, "
         "options = nullif($12, '')::json, replica_role = $13, schema_restored = $14, publication_state = null, "
-        "created_at = now() where name = $1 and "
-        "epoch = $2",
+        "copied_at = null, indexed_at = null, ready_at = null, ready_goal_lsn = '0/0', ready_lsn = '0/0', "
+        "created_at = now() where name = $1 and epoch = $2",
         replica.name, replica.epoch, replica.generation, std::to_string(replica.source_system_id),
         replica.source_timeline, replica.source_database, replica.slot, replica.publication,
         replica.publication_inserts, replica.owns_publication, replica.direction, replica.options, replica.replica_role,
@@ -141,14 +163,62 @@ void Store::replace_generation(const Replica& replica, const std::vector<TableSt
   });
 }
 
-void Store::store_phase(const Replica& replica, Phase phase) {
+namespace {
+
+// Column and event of the step of readiness that a phase stands for; none for the others.
+struct Step {
+  std::string_view column, event;
+};
+Step readiness_step(Phase phase) {
+  switch (phase) {
+    case Phase::indexing:
+      return {"copied_at", "copied"};
+    case Phase::streaming:
+      return {"indexed_at", "indexed"};
+    case Phase::ready:
+      return {"ready_at", "ready"};
+    case Phase::none:
+    case Phase::creating:
+    case Phase::copying:
+      return {};
+  }
+  return {};
+}
+
+}  // namespace
+
+void Store::store_phase(const Replica& replica, Phase phase, Lsn applied_lsn) {
   pg::control(Side::target, "storing the replica's phase", [&] {
     pqxx::work tx(connection_);
     constexpr std::string_view kOrder = "'{creating,copying,indexing,streaming,ready}'::text[]";
-    update_replica(tx, replica, fmt::format("entering phase {}", to_string(phase)), "phase = $4",
+    const auto step = readiness_step(phase);
+    const bool is_new = tx.exec_params("select from pgbaton.replica where name = $1 and phase <> $2", replica.name,
+                                       std::string(to_string(phase)))
+                            .size() == 1;
+    std::string set = "phase = $4, ready_lsn = greatest(ready_lsn, $5::pg_lsn)";
+    if (is_new && !step.column.empty()) set += fmt::format(", {} = clock_timestamp()", step.column);
+    update_replica(tx, replica, fmt::format("entering phase {}", to_string(phase)), set,
                    fmt::format(" and array_position({0}, phase) <= array_position({0}, $4::text)", kOrder),
-                   std::string(to_string(phase)));
+                   std::string(to_string(phase)), to_string(applied_lsn));
+    Fields detail{{"generation", replica.generation}};
+    if (applied_lsn) detail["applied_lsn"] = to_string(applied_lsn);
+    if (is_new && !step.event.empty()) insert_event(tx, replica.name, step.event, to_json(detail));
     tx.commit();
+  });
+}
+
+Lsn Store::store_ready_goal(const Replica& replica, Lsn goal_lsn, std::uint64_t lag_limit_bytes) {
+  constexpr std::string_view kDoing = "storing what ready takes";
+  return pg::control(Side::target, kDoing, [&] {
+    pqxx::work tx(connection_);
+    const auto rows = tx.exec_params(
+        "update pgbaton.replica set ready_lag_bytes = $5, "
+        "ready_goal_lsn = case when ready_goal_lsn = '0/0' then $4::pg_lsn else ready_goal_lsn end "
+        "where name = $1 and generation = $2 and epoch = $3 returning ready_goal_lsn",
+        replica.name, replica.generation, replica.epoch, to_string(goal_lsn), lag_limit_bytes);
+    require_one(rows, replica, kDoing);
+    tx.commit();
+    return require_lsn(rows[0][0].c_str(), "pgbaton.replica.ready_goal_lsn");
   });
 }
 

@@ -100,6 +100,20 @@ void Store::store_table(const Replica& replica, const TableState& table) {
   });
 }
 
+void Store::finish_table(const Replica& replica, const TableState& table) {
+  auto doing = "finishing " + table.name.quoted();
+  pg::control(Side::target, doing, [&] {
+    pqxx::work tx(connection_);
+    require_one(tx.exec(copied_statement(replica, table)), replica, doing);
+    tx.exec(event_statement(replica.name, "table_done",
+                            {{"table", table.name.quoted()},
+                             {"boundary", to_string(table.boundary)},
+                             {"rows", std::to_string(table.rows)},
+                             {"bytes", std::to_string(table.bytes)}}));
+    tx.commit();
+  });
+}
+
 void Store::store_observed(const Replica& replica, const TableState& table) {
   pg::control(Side::target, "storing what was seen of " + table.name.quoted(), [&] {
     pqxx::work tx(connection_);
@@ -156,16 +170,16 @@ Progress Store::load_progress(const Replica& replica) {
   });
 }
 
-std::int64_t Store::report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn,
-                                     Lsn slot_restart_lsn) {
+std::int64_t Store::report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn, Lsn slot_restart_lsn,
+                                     const Fields& report) {
   return pg::control(Side::target, "reporting positions", [&] {
     pqxx::work tx(connection_);
     auto touched = tx.exec_params(
         "update pgbaton.progress set received_lsn = $4::pg_lsn, confirmed_lsn = $5::pg_lsn, "
-        "slot_restart_lsn = greatest(slot_restart_lsn, $6::pg_lsn) "
+        "slot_restart_lsn = greatest(slot_restart_lsn, $6::pg_lsn), report = $7::json, reported_at = clock_timestamp() "
         "where replica = $1 and generation = $2 and epoch = $3 returning tables_version",
         replica.name, replica.generation, replica.epoch, to_string(received_lsn), to_string(confirmed_lsn),
-        to_string(slot_restart_lsn));
+        to_string(slot_restart_lsn), to_json(report));
     if (touched.empty()) throw_fenced(replica, "reporting positions");
     tx.commit();
     return touched[0][0].as<std::int64_t>();
@@ -181,6 +195,34 @@ void Store::obey_tables(const Replica& replica, std::int64_t tables_version) {
         replica.name, replica.generation, replica.epoch, tables_version);
     if (touched.affected_rows() == 0) throw_fenced(replica, kDoing);
     tx.commit();
+  });
+}
+
+void Store::report_copy(const std::string& name, const Fields& report) {
+  pg::control(Side::target, "reporting the copy", [&] {
+    pqxx::work tx(connection_);
+    tx.exec_params(
+        "update pgbaton.progress p set report = $2::json, reported_at = clock_timestamp() from pgbaton.replica r "
+        "where p.replica = $1 and r.name = p.replica and r.generation = p.generation and r.epoch = p.epoch",
+        name, to_json(report));
+    tx.commit();
+  });
+}
+
+Report Store::load_report(const Replica& replica) {
+  return pg::control(Side::target, "loading the writer's report", [&] {
+    pqxx::nontransaction tx(connection_);
+    Report report;
+    for (auto row : tx.exec_params(
+             "select f.key, coalesce(f.value, ''), "
+             "extract(epoch from clock_timestamp() - (to_jsonb(p) ->> 'reported_at')::timestamptz)::float8 "
+             "from pgbaton.progress p, jsonb_each_text(to_jsonb(p) -> 'report') f "
+             "where p.replica = $1 and p.generation = $2 and jsonb_typeof(to_jsonb(p) -> 'report') = 'object'",
+             replica.name, replica.generation)) {
+      report.values[row[0].as<std::string>()] = row[1].as<std::string>();
+      report.age_seconds = row[2].as<double>();
+    }
+    return report;
   });
 }
 

@@ -174,7 +174,8 @@ class Judge {
   std::vector<std::string> renamed_;  // former names
 };
 
-[[noreturn]] void stop(const catalog::Table& table, const std::vector<Remedy>& remedies, Lsn commit_lsn) {
+[[noreturn]] void stop(const DriftPolicy& policy, pg::Control& target, const catalog::Table& table,
+                       const std::vector<Remedy>& remedies, Lsn commit_lsn) {
   std::string texts, statements, afterwards;
   for (const auto& remedy : remedies) {
     log::warning("{}: {}; on the target: {}", table.name.quoted(), remedy.text, remedy.statement);
@@ -182,6 +183,11 @@ class Judge {
     statements += remedy.statement + "; ";
     if (!remedy.afterwards.empty()) afterwards += (afterwards.empty() ? "" : "; ") + remedy.afterwards;
   }
+  state::Store(target).tell_event(policy.replica, "drift",
+                                  {{"table", table.name.quoted()},
+                                   {"commit_lsn", to_string(commit_lsn)},
+                                   {"message", texts},
+                                   {"statement", statements}});
   throw Error(ErrorKind::rejected, "the table's shape changed on the source: " + texts)
       .side(Side::target)
       .table(table.name.quoted())
@@ -212,12 +218,12 @@ Mending mend(const DriftPolicy& policy, const SourceRelation& relation, const st
              Lsn commit_lsn) {
   const auto remedies = Judge(policy, relation.oid, state, target, table).remedies(differences);
   const bool all = std::ranges::all_of(remedies, [](const Remedy& remedy) { return remedy.addable.has_value(); });
-  if (!policy.add_columns || !all) stop(table, remedies, commit_lsn);
+  if (!policy.add_columns || !all) stop(policy, target, table, remedies, commit_lsn);
   const auto tables = catalog::load_tables(policy.source(), {relation.oid});
   Mending mending;
   for (const auto& remedy : remedies) {
     const auto* column = tables.empty() ? nullptr : tables.front().find_column(remedy.addable->name);
-    if (column == nullptr) stop(table, remedies, commit_lsn);  // dropped this very moment
+    if (column == nullptr) stop(policy, target, table, remedies, commit_lsn);  // dropped this very moment
     mending.added.push_back(*column);
     mending.statements += definition(policy, state, *remedy.addable);
     log::warning("{}: {}; adding it: {}", table.name.quoted(), remedy.text, remedy.statement);

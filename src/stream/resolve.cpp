@@ -104,16 +104,21 @@ std::string rename_statements(const QualifiedName& from, const QualifiedName& to
   return sql;
 }
 
-catalog::Table find_target(pg::Control& target, const SourceRelation& relation, const state::TableState& state,
-                           Lsn commit_lsn) {
+catalog::Table find_target(const ToResolve& request) {
+  auto& target = request.target;
+  const auto& relation = request.relation;
+  const auto& state = request.state;
   if (auto table = catalog::load_table(target, relation.name)) return *table;
   const bool renamed = relation.name != state.name && catalog::load_table(target, state.name).has_value();
-  throw Error(ErrorKind::rejected,
-              renamed ? "the table was renamed on the source; the target still calls it " + state.name.quoted()
-                      : "the table does not exist on the target")
+  const auto message = renamed ? "the table was renamed on the source; the target still calls it " + state.name.quoted()
+                               : "the table does not exist on the target";
+  state::Store(target).tell_event(
+      request.policy.replica, "drift",
+      {{"table", relation.name.quoted()}, {"commit_lsn", to_string(request.commit_lsn)}, {"message", message}});
+  throw Error(ErrorKind::rejected, message)
       .side(Side::target)
       .table(relation.name.quoted())
-      .lsn(commit_lsn)
+      .lsn(request.commit_lsn)
       .hint(renamed ? "On the target run: " + rename_statements(state.name, relation.name) +
                           "then run the same command again; nothing is lost meanwhile."
                     : "Create it on the target as it is on the source, or start anew with `pgbaton clone --restart`.");
@@ -218,7 +223,7 @@ std::shared_ptr<const apply::TargetTable> make_table(const ToResolve& request, c
 
 Resolution resolve_table(const ToResolve& request) {
   const auto& relation = request.relation;
-  catalog::Table table = find_target(request.target, relation, request.state, request.commit_lsn);
+  catalog::Table table = find_target(request);
   const auto add = [&](const std::vector<catalog::Column>& columns) {
     for (const auto& column : columns)
       if (table.find_column(column.name) == nullptr) table.columns.push_back(column);

@@ -10,6 +10,7 @@
 #include <pgbaton/source/slot.hpp>
 #include <pgbaton/source/walsender.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace pgbaton::stream {
@@ -47,7 +48,11 @@ Session::Session(SessionContext context)
 
   source_ = pg::open_control(options.source, "status");
   follow_history(store);
-  ready_lsn_ = catalog::current_flush_lsn(*source_);
+  // What a run is to reach was read after the copy, too, and earlier.
+  if (context_.replica.phase == state::Phase::streaming)
+    ready_goal_ =
+        store.store_ready_goal(context_.replica, until_applied_ ? until_applied_ : catalog::current_flush_lsn(*source_),
+                               options.ready_lag_bytes);
   relations_connection_ = pg::open_control(options.target, "relations");
   DriftPolicy drift;
   drift.add_columns = options.add_columns;
@@ -102,7 +107,7 @@ void Session::follow_history(state::Store& store) {
     log::warning("the source went on as timeline {} (it was {}), and has everything that the target has", timeline,
                  replica.source_timeline);
     store.store_source_timeline(replica, timeline);
-    store.add_event(replica.name, "source timeline", fmt::format(R"({{"timeline": {}}})", timeline));
+    store.add_event(replica.name, "source_timeline", fmt::format(R"({{"timeline": {}}})", timeline));
     history_.timeline = replica.source_timeline = timeline;
     history_.slot_restart_lsn = Lsn{};
   }
@@ -165,9 +170,11 @@ Ended Session::run(const std::stop_token& stop) {
     housekeeper.request_stop();
   }
   if (!failure) failure = queue_.error();
-  if (failure) std::rethrow_exception(failure);
-
   state::Store store(context_.lease.connection());
+  if (failure) {
+    tell_why_it_stops(store, failure);
+    std::rethrow_exception(failure);
+  }
   housekeeping_round(store);
   std::stop_source ended;
   ended.request_stop();
@@ -277,8 +284,9 @@ void Session::housekeeping_round(state::Store& store) {
   const auto slot = source::load_slot(*source_, context_.replica.slot);
   context_.positions.slot_held = slot ? slot->held_bytes : -1;
   // What was seen a round ago is on the source's disk by now.
-  const auto tables_version = store.report_positions(context_.replica, Lsn{context_.positions.received},
-                                                     reader_->confirmed_lsn(), seen_restart_lsn_);
+  const auto tables_version =
+      store.report_positions(context_.replica, Lsn{context_.positions.received}, reader_->confirmed_lsn(),
+                             seen_restart_lsn_, report_.update(read_status(context_.positions), Clock::now()));
   if (tables_version != tables_version_)
     throw Error(ErrorKind::failed, "which tables are to be applied from where has changed (resync)")
         .side(Side::target)
@@ -315,21 +323,34 @@ void Session::require_constraints() const {
                                        context_.replica.name);
 }
 
-// Ready, the third and last condition: the stream has durably reached the position that was observed after the copy was
-// complete and valid. Sticky for the generation.
+// Ready, the third and last step of readiness: the stream has durably reached the position that was observed after the
+// copy was complete and valid, and is not far behind. Sticky for the generation.
 void Session::mark_ready_if_due(state::Store& store) {
-  if (context_.replica.phase != state::Phase::streaming) return;
-  if (Lsn{context_.positions.applied} < ready_lsn_) return;
-  for (const auto& table : tables_) {
-    if (table.detached || Lsn{context_.positions.applied} < table.boundary) return;
-  }
+  auto& replica = context_.replica;
+  const Lsn applied_lsn{context_.positions.applied}, source_flush_lsn{context_.positions.source_flush};
+  if (replica.phase != state::Phase::streaming || applied_lsn < ready_goal_) return;
+  if (std::ranges::any_of(tables_, [&](const auto& table) { return table.detached || applied_lsn < table.boundary; }))
+    return;
+  const auto behind = source_flush_lsn > applied_lsn ? source_flush_lsn.value - applied_lsn.value : 0;
+  if (behind >= context_.options.ready_lag_bytes) return;
   require_constraints();
-  store.store_phase(context_.replica, state::Phase::ready);
-  context_.replica.phase = state::Phase::ready;
+  store.store_phase(replica, state::Phase::ready, applied_lsn);
+  replica.phase = state::Phase::ready;
   PGBATON_FAILPOINT("ready_recorded");
-  store.add_event(context_.replica.name, "ready",
-                  R"({"applied_lsn": ")" + to_string(Lsn{context_.positions.applied}) + "\"}");
-  log::info("ready: the target has everything up to {}", to_string(Lsn{context_.positions.applied}));
+  log::info("ready: the target has everything up to {}", to_string(applied_lsn));
+}
+
+// What a person must mend is an event of its own kind; that the run failed is for the command to tell.
+void Session::tell_why_it_stops(state::Store& store, const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    if (error.sqlstate() != apply::kMissingRow) return;
+    store.tell_event(
+        context_.replica.name, "missing_row",
+        {{"table", error.table()}, {"key", error.key()}, {"commit_lsn", to_string(error.lsn())}, {"done", "stopped"}});
+  } catch (...) {  // nothing that a row says
+  }
 }
 
 }  // namespace pgbaton::stream

@@ -18,6 +18,7 @@
 #include "progress_clock.hpp"
 #include "retention.hpp"
 #include "row_fetch.hpp"
+#include "stream_report.hpp"
 
 namespace pgbaton::stream {
 
@@ -50,6 +51,7 @@ class Session {
   void housekeeping_round(state::Store& store);
   void serve_requests(state::Store& store, const std::stop_token& done);
   void mark_ready_if_due(state::Store& store);
+  void tell_why_it_stops(state::Store& store, const std::exception_ptr& failure);
   void require_constraints() const;
 
   SessionContext context_;
@@ -61,7 +63,8 @@ class Session {
   Lsn seen_restart_lsn_;  // the slot's, a round ago
   Lsn start_lsn_;
   Lsn until_applied_, until_end_;
-  Lsn ready_lsn_;  // position observed after the copy was complete; reached: ready
+  Lsn ready_goal_;  // position observed after the copy was complete; durably reached, and little lag: ready
+  StreamReport report_;
   std::unique_ptr<source::ChangeReader> reader_;
   std::unique_ptr<RelationMap> relations_;
   std::unique_ptr<Assembler> assembler_;

@@ -6,20 +6,15 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <utility>
 
 #include "session.hpp"
+#include "stream_report.hpp"
 
 namespace pgbaton::stream {
 namespace {
 
 constexpr std::chrono::seconds kSolidSession{30};
-
-double seconds_since(std::int64_t pg_timestamp_us) {
-  using namespace std::chrono;
-  constexpr sys_days kPostgresEpoch = year{2000} / January / 1;
-  const auto then = kPostgresEpoch + microseconds(pg_timestamp_us);
-  return std::max(0.0, duration<double>(system_clock::now() - then).count());
-}
 
 std::string since(Clock::time_point then) {
   return format_duration(std::chrono::duration_cast<Milliseconds>(Clock::now() - then));
@@ -44,6 +39,7 @@ struct Stream::Impl {
   Positions positions;
 
   Ended run_sessions(const Until& until, const std::stop_token& stop);
+  void tell_of_reconnect(const std::string& after, const std::string& last_error);
   // Waits before the next try; throws when the time to give up has come.
   void wait_to_reconnect(const Error& error, Clock::time_point last_good, Milliseconds pause,
                          const std::stop_token& stop);
@@ -61,13 +57,14 @@ Ended Stream::Impl::run_sessions(const Until& until, const std::stop_token& stop
   Backoff backoff;
   auto last_good = Clock::now();
   bool renew_lease = false;
+  std::string last_error;
   while (!stop.stop_requested()) {
     const std::uint64_t applied_before = positions.applied;
     const auto started = Clock::now();
     try {
       if (renew_lease) lease.renew();
       Session session({options, replica, lease, until, *gate, positions});
-      if (renew_lease) log::info("connected again, after {}", since(last_good));
+      if (!last_error.empty()) tell_of_reconnect(since(last_good), std::exchange(last_error, {}));
       return session.run(stop);
     } catch (Error& error) {
       if (error.action() != Action::retry) throw;
@@ -84,11 +81,17 @@ Ended Stream::Impl::run_sessions(const Until& until, const std::stop_token& stop
         last_good = Clock::now();
       }
       renew_lease = true;
+      last_error = error.describe();
       ++positions.reconnects;
       wait_to_reconnect(error, last_good, backoff.next(), stop);
     }
   }
   return Ended::stopped;
+}
+
+void Stream::Impl::tell_of_reconnect(const std::string& after, const std::string& last_error) {
+  log::info("connected again, after {}", after);
+  state::Store(lease.connection()).tell_event(replica.name, "reconnect", {{"after", after}, {"message", last_error}});
 }
 
 void Stream::Impl::wait_to_reconnect(const Error& error, Clock::time_point last_good, Milliseconds pause,
@@ -122,20 +125,7 @@ Lsn Stream::durable_end_lsn() const noexcept {
 }
 
 StreamStatus Stream::status() const {
-  const auto& positions = impl_->positions;
-  StreamStatus status;
-  status.received_lsn = Lsn{positions.received};
-  status.applied_lsn = Lsn{positions.applied};
-  status.confirmed_lsn = status.applied_lsn;
-  status.source_flush_lsn = Lsn{positions.source_flush};
-  status.transactions = positions.transactions;
-  status.changes = positions.changes;
-  status.reconnects = positions.reconnects;
-  status.slot_held_bytes = positions.slot_held;
-  if (status.applied_lsn < status.source_flush_lsn && positions.last_commit_time != 0) {
-    status.lag_seconds = seconds_since(positions.last_commit_time);
-  }
-  return status;
+  return read_status(impl_->positions);
 }
 
 }  // namespace pgbaton::stream

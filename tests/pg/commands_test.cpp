@@ -217,7 +217,8 @@ TEST_F(CommandsTest, ConfigurationEventsAndSecrets) {
   std::ifstream file(events);
   std::set<std::string> kinds;
   for (std::string line; std::getline(file, line);) kinds.insert(Json::parse(line).at("event").get<std::string>());
-  EXPECT_THAT(kinds, ::testing::IsSupersetOf({"clone started", "copied", "ready", "clone ended"}));
+  EXPECT_THAT(kinds, ::testing::IsSupersetOf(
+                         {"clone_started", "boundary", "table_done", "copied", "indexed", "ready", "clone_ended"}));
 
   Tool waiter({"wait", "--for", "ready", "--timeout", "5s", "--target", target().conninfo() + " password=topsecret"});
   std::this_thread::sleep_for(Milliseconds(1000));

@@ -196,6 +196,16 @@ TEST_F(VerifyTest, WithoutAWriterItStreamsItselfAndOptionsChooseWhatIsCompared) 
   EXPECT_EQ(found.report.at("not_compared").at(0).at("reason"), "dropped on the source");
   EXPECT_EQ(target().number("select count(*) from b"), 11);  // carried over on the way
 
+  // A missing row that the source goes on to change: stops the stream, and is mended by whoever asks for it.
+  tamper("delete from b where id = 4");
+  source().exec("update b set v = 44 where id = 4");
+  found = verify();
+  EXPECT_EQ(found.result.code, 8) << found.result;
+  EXPECT_THAT(found.result.err, ::testing::HasSubstr("`pgbaton verify --repair`"));
+  found = verify({"--repair"});
+  EXPECT_EQ(found.result.code, 0) << found.result;
+  EXPECT_EQ(target().number("select v from b where id = 4"), 44);
+
   tamper("update b set v = 0 where id = 3; update a set v = -1 where id <= 200");
   EXPECT_EQ(lines(verify({"--include-table", "b"}).report), (std::multiset<std::string>{"b different 3 .v"}));
   found = verify({"--exclude-table", "b", "--where", "id > 190 -- all others"});

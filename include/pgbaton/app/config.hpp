@@ -35,7 +35,7 @@ struct Options {
   std::int64_t gap = 0;
 
   int jobs = 4, index_jobs = 2, appliers = 1;
-  std::uint64_t split_above = 0, max_rate = 0, memory = 256u << 20;
+  std::uint64_t split_above = 0, max_rate = 0, memory = 256u << 20, ready_lag = 16u << 20;
   Milliseconds slot_wait{60'000};
   bool slot_failover = false;
   std::optional<Milliseconds> give_up_after;

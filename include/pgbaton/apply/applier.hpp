@@ -24,6 +24,9 @@
 
 namespace pgbaton::apply {
 
+// SQLSTATE "no data" of the Error(rejected) that an update or delete without its row ends with.
+inline constexpr std::string_view kMissingRow = "02000";
+
 enum class Strategy { batch, change_by_change };
 
 // SQLSTATE of the Error(failed, retry) of a commit() that came after the table states were changed.

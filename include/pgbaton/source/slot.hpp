@@ -29,7 +29,8 @@ struct SlotInfo {
   bool failover = false, synced = false;  // 17+: to be synchronized to standbys; came from the primary that way
   int active_pid = 0;
   Lsn confirmed_flush_lsn, restart_lsn;
-  std::int64_t held_bytes = 0;  // WAL between restart_lsn and now
+  std::int64_t held_bytes = 0;   // WAL between restart_lsn and now
+  std::int64_t safe_bytes = -1;  // 13+: WAL that may still be written before the slot can be lost; -1: no limit is set
 };
 std::optional<SlotInfo> load_slot(pg::Control& source, const std::string& name);
 

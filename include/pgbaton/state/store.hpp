@@ -33,6 +33,17 @@ enum class GuardKind { column, ledger, none };
 std::string_view to_string(GuardKind kind);
 GuardKind parse_guard_kind(std::string_view text);
 
+// The steps of readiness of one generation, each of them sticky. Times are ISO 8601 in UTC, "" when not reached or, for
+// a generation that is older than the columns, not known: the phase tells.
+struct Readiness {
+  std::string copied_at;             // every row is committed (phase indexing and later)
+  std::string indexed_at;            // indexes, constraints and guards are there and valid (streaming and later)
+  std::string ready_at;              // the stream has durably reached goal_lsn, and the lag was below lag_limit_bytes
+  Lsn goal_lsn;                      // the source's position, observed after indexed_at; 0 until then
+  Lsn ready_lsn;                     // applied when it became ready
+  std::int64_t lag_limit_bytes = 0;  // --ready-lag of the last writer; 0 until one has streamed
+};
+
 struct Replica {
   std::string name;
   std::string generation;  // a UUID
@@ -54,6 +65,7 @@ struct Replica {
   bool replica_role = true;       // session_replication_role = replica is used by the apply sessions
   bool schema_restored = false;   // section pre-data of the schema is on the target, committed
   std::string publication_state;  // source::load_publication_state() when the slot was made; "" not known
+  Readiness readiness;
   std::vector<std::string> publications() const {
     return publication_inserts.empty() ? std::vector{publication} : std::vector{publication, publication_inserts};
   }
@@ -85,6 +97,12 @@ struct CopyPart {
   std::int64_t rows = 0, bytes = 0;
 };
 
+// What parts of a table that is not copied as a whole have committed.
+struct CopiedParts {
+  std::int64_t done = 0, total = 0;  // parts
+  std::int64_t rows = 0, bytes = 0;
+};
+
 // One row per applier; progress is written by the data plane inside the apply transaction (apply/applier.hpp).
 struct Progress {
   Lsn applied_lsn;  // every source transaction with commit LSN < applied_lsn is durable on the target
@@ -100,11 +118,23 @@ struct Progress {
 struct Event {
   std::int64_t id = 0;
   std::string at, kind, detail;  // at: ISO 8601 in UTC; detail: JSON or ""
+  std::string message;           // of the detail, if it has one
+};
+// An event may be committed after a later one (numbers are given before the commit): who carries them on asks again
+// from before an event's number until `oldest_running` has reached what `next_transaction` was when he saw the event.
+struct Events {
+  std::vector<Event> rows;  // in order of their numbers
+  std::int64_t oldest_running = 0, next_transaction = 0;
 };
 
 // open → taken (by the writer) → done. A flat JSON object of texts is Fields here; null fields are left out.
 using Fields = std::map<std::string, std::string>;
 std::string to_json(const Fields& fields);
+
+struct Report {
+  Fields values;
+  double age_seconds = -1;  // -1: there is none
+};
 
 struct Request {
   std::int64_t id = 0;
@@ -162,7 +192,11 @@ class Store {
   // In phase creating or whatever `replica` says; a name that exists: Error(usage).
   void insert_replica(const Replica& replica, const std::vector<TableState>& tables);
   // Each of these is conditional on the epoch; zero rows touched: Error(held_elsewhere), "fenced".
-  void store_phase(const Replica& replica, Phase phase);                      // never backwards
+  // Never backwards. Entering indexing, streaming and ready is a step of readiness: its time and an event (copied,
+  // indexed, ready) are in the same transaction. `applied_lsn` is for ready.
+  void store_phase(const Replica& replica, Phase phase, Lsn applied_lsn = {});
+  // What `ready` takes: the goal that is in force, the one given or one that was stored earlier.
+  Lsn store_ready_goal(const Replica& replica, Lsn goal_lsn, std::uint64_t lag_limit_bytes);
   void store_consistent_point(const Replica& replica, Lsn consistent_point);  // also makes the progress row
   void store_replica_role(const Replica& replica, bool used);
   // For the transaction that restores definitions; each must touch one row. A part: entries by their fingerprints.
@@ -181,7 +215,10 @@ class Store {
   void drop_schema_if_unused();                                             // the last replica takes the schema with it
 
   std::vector<TableState> load_tables(const Replica& replica);
+  std::map<QualifiedName, CopiedParts> load_copied_parts(const std::string& name);
   void store_table(const Replica& replica, const TableState& table);  // all mutable fields
+  // The same with an event: the table is copied, indexed and guarded.
+  void finish_table(const Replica& replica, const TableState& table);
   // Only source_shape and note. Nothing happens when the row is gone or the term is over: advice for a later run.
   void store_observed(const Replica& replica, const TableState& table);
   // Tables that came later; those that are recorded already stay as they are.
@@ -198,8 +235,13 @@ class Store {
   static std::string part_recorded_query(const Replica& replica, const QualifiedName& table, int part);
 
   Progress load_progress(const Replica& replica);
-  // slot_restart_lsn only grows; it must be on the source's disk. Returns the tables_version in force.
-  std::int64_t report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn, Lsn slot_restart_lsn = {});
+  // slot_restart_lsn only grows; it must be on the source's disk. `report` is for people. Returns the tables_version in
+  // force.
+  std::int64_t report_positions(const Replica& replica, Lsn received_lsn, Lsn confirmed_lsn, Lsn slot_restart_lsn = {},
+                                const Fields& report = {});
+  // The same without positions, of a copy. Nothing happens when there is no progress row yet or the term is over.
+  void report_copy(const std::string& name, const Fields& report);
+  Report load_report(const Replica& replica);
   // The writer has read the table states of this version, and no older transaction of its is open any more.
   void obey_tables(const Replica& replica, std::int64_t tables_version);
 
@@ -223,8 +265,14 @@ class Store {
   GuardSizes load_guard_sizes(const std::string& name);
 
   void add_event(const std::string& name, std::string_view kind, std::string_view json);  // json may be ""
-  // In order; those with an id above `after_id`. Empty without a schema.
-  std::vector<Event> load_events(const std::string& name, std::int64_t after_id);
+  // News beside an error, which must not be replaced by another: never throws, false when it could not be stored.
+  bool tell_event(const std::string& name, std::string_view kind, const Fields& detail) noexcept;
+  // For a data-plane transaction.
+  static std::string event_statement(const std::string& name, std::string_view kind, const Fields& detail);
+  // Those with a number above `after_id`. Empty without a schema.
+  Events load_events(const std::string& name, std::int64_t after_id);
+  // The newest of these kinds, newest first.
+  std::vector<Event> load_last_events(const std::string& name, const std::vector<std::string>& kinds, int at_most);
 
   pg::Control& connection() { return connection_; }
 

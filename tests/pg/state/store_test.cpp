@@ -126,10 +126,12 @@ TEST_F(StoreTest, OlderSchemaIsMigrated) {
   EXPECT_EQ(store_.load_progress(*before).applied_lsn, Lsn{0x77});
   EXPECT_EQ(target_.number("select schema_version from pgbaton.meta"), 1);
   store_.install();
-  EXPECT_EQ(target_.number("select schema_version from pgbaton.meta"), 5);
+  EXPECT_EQ(target_.number("select schema_version from pgbaton.meta"), 6);
   const auto after = store_.load_replica("r");
   ASSERT_TRUE(after);
   EXPECT_EQ(after->phase, Phase::ready);
+  EXPECT_THAT(after->readiness.ready_at, IsEmpty()) << "not known";
+  EXPECT_EQ(before->readiness.goal_lsn, after->readiness.goal_lsn);
   store_.store_publication_state(*after, R"({"publications": []})");
   store_.report_positions(*after, Lsn{0x90}, Lsn{0x80}, Lsn{0x60});
   store_.report_positions(*after, Lsn{0x90}, Lsn{0x80}, Lsn{0x50});
@@ -226,6 +228,39 @@ TEST_F(StoreTest, PhasesOnlyGoForward) {
   EXPECT_EQ(progress.applied_lsn, Lsn{0x16B374D848});
   EXPECT_EQ(progress.commit_age_seconds, -1);
   EXPECT_GE(progress.updated_age_seconds, 0);
+}
+
+TEST_F(StoreTest, StepsOfReadinessOfAGeneration) {
+  store_.install();
+  auto lease = Lease::acquire(endpoint(), "r", false);
+  Replica r = begun(store_, lease);
+  store_.store_consistent_point(r, Lsn{0x100});
+  store_.store_phase(r, Phase::indexing);
+  const auto copied_at = store_.load_replica("r")->readiness.copied_at;
+  EXPECT_THAT(copied_at, HasSubstr("Z"));
+  store_.store_phase(r, Phase::indexing);  // a run that is resumed there
+  store_.store_phase(r, Phase::streaming);
+  EXPECT_EQ(store_.store_ready_goal(r, Lsn{0x500}, 77), Lsn{0x500});
+  EXPECT_EQ(store_.store_ready_goal(r, Lsn{0x900}, 88), Lsn{0x500}) << "it is read once";
+  store_.report_positions(r, Lsn{0x600}, Lsn{0x500}, Lsn{}, {{"changes_per_second", "1.5"}});
+  store_.store_phase(r, Phase::ready, Lsn{0x600});
+  const auto seen = store_.load_replica("r")->readiness;
+  EXPECT_EQ(seen.copied_at, copied_at);
+  EXPECT_THAT(seen.ready_at, HasSubstr("Z"));
+  EXPECT_EQ(seen.goal_lsn, Lsn{0x500});
+  EXPECT_EQ(seen.ready_lsn, Lsn{0x600});
+  EXPECT_EQ(seen.lag_limit_bytes, 88);
+  EXPECT_EQ(target_.scalar("select string_agg(kind, ' ' order by id) from pgbaton.event"), "copied indexed ready");
+  const auto report = store_.load_report(r);
+  EXPECT_EQ(report.values.at("changes_per_second"), "1.5");
+  EXPECT_GE(report.age_seconds, 0);
+  auto stale = r;
+  --stale.epoch;
+  expect_error(ErrorKind::held_elsewhere, "fenced", [&] { store_.store_ready_goal(stale, Lsn{0x900}, 1); });
+  r.generation = "another";
+  store_.replace_generation(r, two_tables());
+  EXPECT_THAT(store_.load_replica("r")->readiness.ready_at, IsEmpty());
+  EXPECT_FALSE(store_.load_replica("r")->readiness.goal_lsn);
 }
 
 TEST_F(StoreTest, StaleEpochWritesNothing) {

@@ -106,6 +106,8 @@ TEST(Options, RefusalsNameWhatIsWrongAndHint) {
   EXPECT_THAT(refusal({"clone", "--schema", "some"}), HasSubstr("--schema: \"some\" is not one of: full, none"));
   EXPECT_THAT(refusal({"clone", "--slot-wait", "soon"}), HasSubstr("--slot-wait"));
   EXPECT_THAT(refusal({"clone", "--memory", "12"}), HasSubstr("--memory: 12 is less than"));
+  EXPECT_EQ(parse({"follow"}).options.ready_lag, 16u << 20);
+  EXPECT_EQ(parse({"follow", "--ready-lag", "1MB"}).options.ready_lag, 1u << 20);
   EXPECT_THAT(refusal({"clone", "--name", "A-B"}), HasSubstr("A-B"));
   EXPECT_THAT(refusal({"status", "--log-level", "loud"}), HasSubstr("--log-level"));
   EXPECT_THAT(refusal({"clone", "--follow", "--until", "caught-up"}), HasSubstr("contradict"));

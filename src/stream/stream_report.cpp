@@ -1,0 +1,63 @@
+#include "stream_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace pgbaton::stream {
+
+namespace {
+
+constexpr std::chrono::seconds kWindow{10};
+
+double seconds_since(std::int64_t pg_timestamp_us) {
+  using namespace std::chrono;
+  constexpr sys_days kPostgresEpoch = year{2000} / January / 1;
+  const auto then = kPostgresEpoch + microseconds(pg_timestamp_us);
+  return std::max(0.0, duration<double>(system_clock::now() - then).count());
+}
+
+std::uint64_t distance(Lsn from, Lsn to) {
+  return to > from ? to.value - from.value : 0;
+}
+
+}  // namespace
+
+StreamStatus read_status(const Positions& positions) {
+  StreamStatus status;
+  status.received_lsn = Lsn{positions.received};
+  status.applied_lsn = Lsn{positions.applied};
+  status.confirmed_lsn = status.applied_lsn;
+  status.source_flush_lsn = Lsn{positions.source_flush};
+  status.transactions = positions.transactions;
+  status.changes = positions.changes;
+  status.reconnects = positions.reconnects;
+  status.slot_held_bytes = positions.slot_held;
+  if (status.applied_lsn < status.source_flush_lsn && positions.last_commit_time != 0) {
+    status.lag_seconds = seconds_since(positions.last_commit_time);
+  }
+  return status;
+}
+
+state::Fields StreamReport::update(const StreamStatus& status, Clock::time_point now) {
+  while (samples_.size() > 1 && now - samples_.front().at > kWindow) samples_.pop_front();
+  samples_.push_back({now, status});
+  state::Fields report{{"source_flush", to_string(status.source_flush_lsn)},
+                       {"lag_seconds", fmt::format("{:.3f}", status.lag_seconds)},
+                       {"slot_held_bytes", std::to_string(status.slot_held_bytes)},
+                       {"reconnects", std::to_string(status.reconnects)}};
+  const auto& first = samples_.front();
+  const double seconds = std::chrono::duration<double>(now - first.at).count();
+  if (seconds <= 0) return report;
+  const auto rate = [&](const char* name, auto amount) {
+    report[name] = fmt::format("{:.1f}", static_cast<double>(amount) / seconds);
+  };
+  rate("transactions_per_second", status.transactions - first.status.transactions);
+  rate("changes_per_second", status.changes - first.status.changes);
+  rate("applied_bytes_per_second", distance(first.status.applied_lsn, status.applied_lsn));
+  rate("source_bytes_per_second", distance(first.status.source_flush_lsn, status.source_flush_lsn));
+  return report;
+}
+
+}  // namespace pgbaton::stream
