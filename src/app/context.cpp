@@ -42,6 +42,11 @@ snapshot::Keyless parse_keyless(std::string_view text) {
   return snapshot::Keyless::insert_only;
 }
 
+source::ReaderMode parse_reader(std::string_view text) {
+  if (text == "auto") return source::ReaderMode::automatic;
+  return text == "peek" ? source::ReaderMode::peek : source::ReaderMode::walsender;
+}
+
 }  // namespace
 
 pg::Endpoint Context::source() const {
@@ -83,6 +88,7 @@ stream::StreamOptions Context::stream_options(bool bounded) const {
   result.source = source();
   result.target = target();
   result.memory_bytes = options.memory;
+  result.reader = parse_reader(options.reader);
   result.add_columns = options.drift == "add-columns";
   result.repair_missing = options.missing == "repair";
   result.ready_lag_bytes = options.ready_lag;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/snapshot/take_in.hpp>
+#include <pgbaton/source/open_reader.hpp>
 #include <pgbaton/source/slot.hpp>
 
 #include "known.hpp"
@@ -22,6 +23,7 @@ void end_former_reader(const Context& context, state::Store& store) {
   try {
     auto source = pg::open_control(context.source(), "take-over");
     source::release_slot(*source, replica->slot);
+    source::end_read_session(*source, replica->slot, replica->name);
   } catch (const Error& error) {
     log::warning("the slot's former reader could not be ended: {}", error.describe());
   }

@@ -3,6 +3,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/source/open_reader.hpp>
 #include <pgbaton/source/publication.hpp>
 #include <pgbaton/source/slot.hpp>
 
@@ -10,9 +11,25 @@
 
 namespace pgbaton::snapshot {
 
+namespace {
+
+// The second slot of a writer that was killed ends with its session, which may still be at work. One that somebody else
+// made stays his.
+void end_reader(pg::Control& source, const state::Replica& replica) {
+  try {
+    source::end_read_session(source, replica.slot, replica.name);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::preflight) throw;
+    log::warning("{}", error.describe());
+  }
+}
+
+}  // namespace
+
 std::vector<std::string> remove_remnants(pg::Control& source, const state::Replica& replica) {
   std::vector<std::string> removed;
   source::end_slot_creators(source, replica.name);
+  end_reader(source, replica);
   if (source::drop_slot(source, replica.slot, true))
     removed.push_back(fmt::format("slot {} on the source", replica.slot));
   PGBATON_FAILPOINT("slot_dropped");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <pgbaton/base/log.hpp>
 #include <pgbaton/base/name.hpp>
 
 namespace pgbaton::source {
@@ -34,23 +35,30 @@ void require_publications(pg::Connection& connection, const std::vector<std::str
 }  // namespace
 
 // In use (55006) is the walsender of a connection of ours that broke: it ends within wal_sender_timeout.
-Error stream_error(const pg::Connection& connection, const PGresult* result, const std::string& slot) {
-  Error error = connection.error(result, "reading slot " + quote_identifier(slot));
-  if (error.sqlstate() == "55006") {
-    error.hint(
+Error as_stream_error(const Error& error, const std::string& slot) {
+  const auto& state = error.sqlstate();
+  if (state == "55006") {
+    Error in_use = error;
+    in_use.context("reading slot " + quote_identifier(slot));
+    return std::move(in_use).hint(
         "If that is no connection of pgbaton that broke a moment ago, another client reads this slot and takes its "
         "changes away: look for the pid in pg_stat_replication on the source and stop it.");
   }
-  const auto& state = error.sqlstate();
   const bool wal_removed = state == "58P01", invalid = state == "55000", undefined = state == "42704";
-  if (!wal_removed && !invalid && !undefined) return error;
-  return Error(ErrorKind::boundary_lost, error.message())
+  Error described = error;
+  described.context("reading slot " + quote_identifier(slot));
+  if (!wal_removed && !invalid && !undefined) return described;
+  return Error(ErrorKind::boundary_lost, described.message())
       .side(Side::source)
       .sqlstate(state)
       .hint(undefined
                 ? "The slot or a publication of the replica is gone. A new bootstrap is needed: pgbaton clone "
                   "--restart."
                 : "What the slot needs is gone on the source. A new bootstrap is needed: pgbaton clone --restart.");
+}
+
+Error stream_error(const pg::Connection& connection, const PGresult* result, const std::string& slot) {
+  return as_stream_error(connection.error(result, ""), slot);
 }
 
 Error publication_error(const std::string& what) {
@@ -69,19 +77,56 @@ Milliseconds load_sender_timeout(pg::Connection& connection) {
   return Milliseconds(milliseconds);
 }
 
-void require_server(pg::Connection& connection, std::uint64_t system_identifier, std::uint32_t timeline) {
-  const auto identity = connection.exec("IDENTIFY_SYSTEM");
-  if (identity.rows() != 1) throw Error(ErrorKind::failed, "IDENTIFY_SYSTEM gave nothing").side(Side::source);
-  const auto same = [&](int column, auto expected) {
-    return expected == 0 || identity.value(0, column) == std::to_string(expected);
+namespace {
+
+void require_identity(std::string_view found_system, std::string_view found_timeline, std::uint64_t system_identifier,
+                      std::uint32_t timeline) {
+  const auto same = [](std::string_view found, auto expected) {
+    return expected == 0 || found.empty() || found == std::to_string(expected);
   };
-  if (same(0, system_identifier) && same(1, timeline)) return;
+  if (same(found_system, system_identifier) && same(found_timeline, timeline)) return;
   throw Error(ErrorKind::failed, fmt::format("connections of one moment reached different servers: system identifier "
                                              "{} on timeline {}, and {} on timeline {}",
-                                             system_identifier, timeline, identity.value(0, 0), identity.value(0, 1)))
+                                             system_identifier, timeline, found_system, found_timeline))
       .side(Side::source)
       .action(Action::retry)
       .hint("Let the connection string lead to the primary alone (target_session_attrs=read-write).");
+}
+
+}  // namespace
+
+void require_server(pg::Connection& connection, std::uint64_t system_identifier, std::uint32_t timeline) {
+  const auto identity = connection.exec("IDENTIFY_SYSTEM");
+  if (identity.rows() != 1) throw Error(ErrorKind::failed, "IDENTIFY_SYSTEM gave nothing").side(Side::source);
+  require_identity(identity.value(0, 0), identity.value(0, 1), system_identifier, timeline);
+}
+
+void require_sql_server(pg::Connection& connection, std::uint64_t system_identifier, std::uint32_t timeline) {
+  const auto kind = connection.exec(
+      "SELECT pg_is_in_recovery()::text, has_function_privilege('pg_control_system()', 'execute')::text");
+  if (kind.value(0, 0) == "true") {
+    throw Error(ErrorKind::failed, "the source is a standby (in recovery)")
+        .side(Side::source)
+        .action(Action::retry)
+        .hint("Promote it, or give the primary's connection string.");
+  }
+  const auto timeline_now =
+      connection.exec("SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int").text(0, 0);
+  std::string system;  // not known without the right to ask
+  if (kind.value(0, 1) == "true")
+    system = connection.exec("SELECT system_identifier FROM pg_control_system()").text(0, 0);
+  require_identity(system, timeline_now, system_identifier, timeline);
+}
+
+void note_missing_publication(std::string& missing, const PGresult* notice) noexcept {
+  const char* state = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
+  const char* text = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+  if (state == nullptr || text == nullptr) return;
+  try {
+    log::debug("source: {}", text);
+    if (std::string_view(state) == "55000") missing = text;
+  } catch (...) {  // out of memory for a log line; libpq's C code takes no exception
+  }
 }
 
 void start_replication(pg::Connection& connection, const WalsenderOptions& options) {

@@ -121,7 +121,7 @@ WalsenderReader::WalsenderReader(pg::Connection connection, const WalsenderOptio
                                                    : std::min(sender_timeout / 3, kLongestStatusInterval)),
       silence_limit_(std::max(sender_timeout, kShortestSilence)),
       received_lsn_(options.start_lsn),
-      confirmed_lsn_(options.start_lsn.value),
+      confirmed_lsn_(options.confirmed_lsn ? options.confirmed_lsn.value : options.start_lsn.value),
       told_lsn_(0) {
   wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd_ < 0) throw Error(ErrorKind::failed, "no eventfd: too many open files");
@@ -135,14 +135,7 @@ WalsenderReader::WalsenderReader(pg::Connection connection, const WalsenderOptio
 
 // Called by libpq while it reads.
 void WalsenderReader::take_notice(void* reader, const PGresult* notice) noexcept {
-  const char* state = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
-  const char* text = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
-  if (state == nullptr || text == nullptr) return;
-  try {
-    log::debug("source: {}", text);
-    if (std::string_view(state) == "55000") static_cast<WalsenderReader*>(reader)->missing_publication_ = text;
-  } catch (...) {  // out of memory for a log line; libpq's C code takes no exception
-  }
+  note_missing_publication(static_cast<WalsenderReader*>(reader)->missing_publication_, notice);
 }
 
 void WalsenderReader::start(const WalsenderOptions& options) {

@@ -47,7 +47,8 @@ void Assembler::on(const wire::Begin& message) {
   if (until_end_lsn_ && message.commit_lsn >= until_end_lsn_) return finish_at(until_end_lsn_);
   in_transaction_ = true;
   commit_lsn_ = message.commit_lsn;
-  skip_ = commit_lsn_ < applied_lsn_;
+  // Below handed_end_lsn_: a reader that took another one's place hands it out once more.
+  skip_ = commit_lsn_ < std::max(applied_lsn_, handed_end_lsn_);
 }
 
 void Assembler::on(const wire::Commit& message) {
@@ -61,6 +62,7 @@ void Assembler::on(const wire::Commit& message) {
     return finish_at(message.commit_lsn);
   }
   received_lsn_ = std::max(received_lsn_, message.end_lsn);
+  handed_end_lsn_ = std::max(handed_end_lsn_, message.end_lsn);
   if (skip_) return;
   chunk_.borders.push_back({chunk_.changes.size(), message.commit_lsn, message.end_lsn, message.commit_time, false});
 }

@@ -58,7 +58,8 @@ class Assembler {
   const Lsn applied_lsn_, until_end_lsn_;
   Chunk chunk_;
   Lsn received_lsn_;
-  Lsn commit_lsn_;  // of the transaction being received
+  Lsn handed_end_lsn_;  // of the last transaction
+  Lsn commit_lsn_;      // of the transaction being received
   bool in_transaction_ = false, skip_ = false, finished_ = false;
 };
 

@@ -8,7 +8,6 @@
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/copy/deferrable.hpp>
 #include <pgbaton/source/slot.hpp>
-#include <pgbaton/source/walsender.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -120,15 +119,24 @@ void Session::follow_history(state::Store& store) {
 
 void Session::open_reader() {
   const auto& replica = context_.replica;
-  source::WalsenderOptions options;
+  source::ReaderOptions options;
+  options.mode = context_.options.reader;
   options.slot = replica.slot;
   options.publications = replica.publications();
   options.start_lsn = start_lsn_;
+  options.source_flush_lsn = ready_lsn_;
   options.system_identifier = replica.source_system_id;
   options.timeline = replica.source_timeline;
-  // Between the first look and now somebody may have used the slot; from here on nobody can.
-  options.once_held = [this] { source::require_slot(*source_, history_); };
-  reader_ = source::open_walsender(context_.options.source, options);
+  options.memory = &context_.reader_memory;
+  // Between the first look and now somebody may have used the slot; from here on nobody can, or it shows in the next
+  // look. The housekeeper has the status connection while the session runs.
+  options.once_held = [this](Lsn durable_end_lsn) {
+    auto expected = history_;
+    expected.applied_lsn = std::max(expected.applied_lsn, durable_end_lsn);
+    if (!loop_) return source::require_slot(*source_, expected);
+    source::require_slot(*pg::open_control(context_.options.source, "history"), expected);
+  };
+  reader_ = source::open_reader(context_.options.source, std::move(options));
 }
 
 // Who takes a table out of a publication while we stream gets no error; its changes are just not there any more.
@@ -227,7 +235,8 @@ void Session::receive(const std::stop_token& stop) {
       return;
     } else {
       busy = false;
-      require_progress(std::exchange(moved, false));
+      const bool working = std::get<source::Idle>(event).working;
+      require_progress(std::exchange(moved, false) || working);
       if (!assembler_->chunk().empty() && !push(stop)) return;
       // Also unasked once a second: the lag of a quiet table must go to 0 while other databases write WAL.
       if (Clock::now() - last_position_request >= (wants_position() ? patience : kHousekeeping)) {
@@ -280,7 +289,9 @@ void Session::keep_house(const std::stop_token& done) {
 
 void Session::housekeeping_round(state::Store& store) {
   context_.lease.check();
-  context_.positions.source_flush = catalog::current_flush_lsn(*source_).value;
+  const Lsn flush_lsn = catalog::current_flush_lsn(*source_);
+  context_.positions.source_flush = flush_lsn.value;
+  reader_->source_has_written(flush_lsn);
   const auto slot = source::load_slot(*source_, context_.replica.slot);
   context_.positions.slot_held = slot ? slot->held_bytes : -1;
   // What was seen a round ago is on the source's disk by now.

@@ -29,6 +29,7 @@ struct SessionContext {
   const Until& until;
   Gate& gate;
   Positions& positions;
+  source::ReaderMemory& reader_memory;
 };
 
 class Session {

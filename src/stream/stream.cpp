@@ -37,6 +37,7 @@ struct Stream::Impl {
   state::Lease& lease;
   std::shared_ptr<Gate> gate = std::make_shared<Gate>();
   Positions positions;
+  source::ReaderMemory reader_memory;
 
   Ended run_sessions(const Until& until, const std::stop_token& stop);
   void tell_of_reconnect(const std::string& after, const std::string& last_error);
@@ -46,7 +47,7 @@ struct Stream::Impl {
 };
 
 Stream::Stream(StreamOptions options, state::Replica replica, state::Lease& lease)
-    : impl_(new Impl{std::move(options), std::move(replica), lease, std::make_shared<Gate>(), {}}) {}
+    : impl_(new Impl{std::move(options), std::move(replica), lease, std::make_shared<Gate>(), {}, {}}) {}
 Stream::~Stream() = default;
 
 Ended Stream::run(const Until& until, const std::stop_token& stop) {
@@ -63,7 +64,7 @@ Ended Stream::Impl::run_sessions(const Until& until, const std::stop_token& stop
     const auto started = Clock::now();
     try {
       if (renew_lease) lease.renew();
-      Session session({options, replica, lease, until, *gate, positions});
+      Session session({options, replica, lease, until, *gate, positions, reader_memory});
       if (!last_error.empty()) tell_of_reconnect(since(last_good), std::exchange(last_error, {}));
       return session.run(stop);
     } catch (Error& error) {

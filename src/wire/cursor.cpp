@@ -23,13 +23,24 @@ std::string_view frame_name(char type) {
   return {};
 }
 
+std::string_view noun(Grammar grammar) {
+  switch (grammar) {
+    case Grammar::pgoutput:
+      return "pgoutput message";
+    case Grammar::replication_frame:
+      return "replication frame";
+    case Grammar::peeked_row:
+      return "row of a peek";
+  }
+  return {};
+}
+
 // "pgoutput message 'R' (Relation)"; `type` is a byte, or negative while it is not known.
 std::string subject(Grammar grammar, int type) {
-  const bool is_frame = grammar == Grammar::replication_frame;
-  const std::string_view what = is_frame ? "replication frame" : "pgoutput message";
+  const std::string_view what = noun(grammar);
   if (type < 0) return std::string(what);
   const auto letter = static_cast<char>(type);
-  const std::string_view name = is_frame ? frame_name(letter) : message_name(letter);
+  const std::string_view name = grammar == Grammar::replication_frame ? frame_name(letter) : message_name(letter);
   return name.empty() ? fmt::format("{} {}", what, printable(type))
                       : fmt::format("{} {} ({})", what, printable(type), name);
 }

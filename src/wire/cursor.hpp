@@ -13,7 +13,7 @@
 namespace pgbaton::wire {
 
 // Whose grammar the bytes follow; begins the sentence of an error.
-enum class Grammar { pgoutput, replication_frame };
+enum class Grammar { pgoutput, replication_frame, peeked_row };
 
 class Cursor {
  public:

@@ -1,5 +1,5 @@
-// Reading one slot, in commit order. Behind this interface stand the walsender (walsender.hpp) and, later, a catch-up
-// reader over SQL peek; both yield the same bytes.
+// Reading one slot, in commit order. Behind this interface stand the walsender (walsender.hpp), a catch-up reader over
+// SQL peek, and the one that chooses between them (open_reader.hpp); all yield the same bytes.
 #pragma once
 #include <pgbaton/base/lsn.hpp>
 #include <pgbaton/base/time.hpp>
@@ -21,7 +21,9 @@ struct Position {
   Lsn lsn;
 };
 // Nothing came before the deadline.
-struct Idle {};
+struct Idle {
+  bool working = false;  // the source is at work on what comes next
+};
 // stop() was called: said by every next() from then on.
 struct Stopped {};
 using ReadEvent = std::variant<Frame, Position, Idle, Stopped>;
@@ -39,6 +41,8 @@ struct ChangeReader {
   virtual void stop() noexcept = 0;
   // Asks the source to report its position soon, for a caller that waits for one. Any thread.
   virtual void request_position() noexcept = 0;
+  // How far the source has written, for a reader that has a choice of ways. Any thread.
+  virtual void source_has_written(Lsn /*flush_lsn*/) noexcept {}
   // What the slot has been told last.
   virtual Lsn confirmed_lsn() const noexcept = 0;
 };

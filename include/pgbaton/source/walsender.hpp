@@ -14,7 +14,9 @@ namespace pgbaton::source {
 struct WalsenderOptions {
   std::string slot;
   std::vector<std::string> publications;
-  Lsn start_lsn;  // the applied position: transactions with commit LSN below it are not sent again
+  Lsn start_lsn;  // transactions with commit LSN below it are not sent again
+  // What the server is told at first, because it is durable on the target: at or below start_lsn. 0: start_lsn.
+  Lsn confirmed_lsn;
   // The server that was looked at before, which this connection must have reached, too; 0: any.
   std::uint64_t system_identifier = 0;
   std::uint32_t timeline = 0;

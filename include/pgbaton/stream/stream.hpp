@@ -4,6 +4,7 @@
 #include <pgbaton/base/lsn.hpp>
 #include <pgbaton/base/time.hpp>
 #include <pgbaton/pg/endpoint.hpp>
+#include <pgbaton/source/open_reader.hpp>
 #include <pgbaton/state/lease.hpp>
 #include <pgbaton/state/store.hpp>
 
@@ -30,13 +31,14 @@ struct RetentionOptions {
 
 struct StreamOptions {
   pg::Endpoint source, target;
-  std::uint64_t memory_bytes = 256u << 20;    // --memory: queue and window together
-  std::size_t window_changes = 50'000;        // a window is written when one of these is reached …
-  Milliseconds window_age{200};               // … or the queue is empty
-  bool change_by_change = false;              // for tests: the strategy without batches
-  bool add_columns = false;                   // --drift add-columns
-  bool repair_missing = false;                // --missing repair
-  std::uint64_t ready_lag_bytes = 16u << 20;  // --ready-lag: ready only while the lag is below it
+  std::uint64_t memory_bytes = 256u << 20;                    // --memory: queue and window together
+  std::size_t window_changes = 50'000;                        // a window is written when one of these is reached …
+  Milliseconds window_age{200};                               // … or the queue is empty
+  source::ReaderMode reader = source::ReaderMode::walsender;  // --reader
+  bool change_by_change = false;                              // for tests: the strategy without batches
+  bool add_columns = false;                                   // --drift add-columns
+  bool repair_missing = false;                                // --missing repair
+  std::uint64_t ready_lag_bytes = 16u << 20;                  // --ready-lag: ready only while the lag is below it
   RetentionOptions retention;
   // No connection that lasts for so long, or, when the run shall end by itself, nothing that moves: Error(timed_out).
   std::optional<Milliseconds> give_up_after;

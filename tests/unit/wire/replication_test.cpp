@@ -98,6 +98,66 @@ TEST(ReplicationFrame, NoChangedByteCrashes) {
   }
 }
 
+const std::string kCopyHeader =
+    "5047434f50590aff0d0a00"
+    "00000000"
+    "00000000";
+const std::string kCopyRow =
+    "0002"
+    "00000008"
+    "00000016b374d848"
+    "00000003"
+    "424344";
+
+TEST(PeekedRow, Golden) {
+  for (const auto& start : {std::string(), kCopyHeader}) {
+    const Bytes bytes = from_hex(start + kCopyRow);
+    const auto row = decode_peeked_row(bytes);
+    ASSERT_TRUE(row);
+    EXPECT_EQ(row->message_lsn, Lsn{0x16B374D848});
+    EXPECT_EQ(row->body.data(), bytes.data() + bytes.size() - 3);
+    EXPECT_EQ(row->body.size(), 3U);
+    EXPECT_FALSE(decode_peeked_row(from_hex(start + "ffff")));
+  }
+}
+
+TEST(PeekedRow, DamageIsRefused) {
+  const auto refused = [](const Bytes& bytes) {
+    const auto exact = std::make_unique<std::byte[]>(bytes.size());
+    std::copy(bytes.begin(), bytes.end(), exact.get());
+    try {
+      static_cast<void>(decode_peeked_row({exact.get(), bytes.size()}));
+    } catch (const Error& error) {
+      EXPECT_THAT(error.message(), HasSubstr("row of a peek"));
+      return true;
+    }
+    return false;
+  };
+  const Bytes whole = from_hex(kCopyHeader + kCopyRow);
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    EXPECT_TRUE(refused({whole.data(), whole.data() + size})) << size;
+  EXPECT_TRUE(refused(from_hex(kCopyRow + "00"))) << "longer than its message";
+  EXPECT_TRUE(refused(from_hex("ffff00")));
+  EXPECT_TRUE(refused(from_hex("0003" + kCopyRow.substr(4))));
+  EXPECT_TRUE(refused(from_hex("000200000004" + kCopyRow.substr(12))));
+  EXPECT_TRUE(
+      refused(from_hex("000200000008"
+                       "00000016b374d848"
+                       "ffffffff")))
+      << "NULL is no message";
+}
+
+TEST(PeekedRow, BordersAreKnownWithoutDecoding) {
+  const Build commit = Build('C').u8(0).u64(0x100).u64(0x130).u64(7);
+  EXPECT_EQ(commit_end_lsn(commit.bytes()), Lsn{0x130});
+  EXPECT_FALSE(is_begin(commit.bytes()));
+  const Build begin = Build('B').u64(0x100).u64(7).raw("1234");
+  EXPECT_FALSE(commit_end_lsn(begin.bytes()));
+  EXPECT_TRUE(is_begin(begin.bytes()));
+  EXPECT_FALSE(is_begin({}));
+  EXPECT_THROW(static_cast<void>(commit_end_lsn(Build('C').u8(0).u64(1).bytes())), Error);
+}
+
 TEST(StatusUpdate, Golden) {
   const auto frame = encode_status(Lsn{0x16B374D900}, Lsn{0x16B374D848}, Lsn{0x16B374D849}, 0x0002B582C4781000, false);
   EXPECT_EQ(Bytes(frame.begin(), frame.end()), from_hex("72"
