@@ -124,7 +124,7 @@ void Session::open_reader() {
   options.slot = replica.slot;
   options.publications = replica.publications();
   options.start_lsn = start_lsn_;
-  options.source_flush_lsn = ready_lsn_;
+  options.source_flush_lsn = catalog::current_flush_lsn(*source_);
   options.system_identifier = replica.source_system_id;
   options.timeline = replica.source_timeline;
   options.memory = &context_.reader_memory;
