@@ -4,7 +4,10 @@
 #include <signal.h>
 
 #include <array>
+#include <cstdint>
+#include <fstream>
 #include <iostream>
+#include <thread>
 
 namespace pgbaton::chaos {
 namespace {
@@ -34,8 +37,21 @@ void stop_for_a_while(Scene& scene) {
   replica.note(Cause::lost_connection);  // a server may have given it up
 }
 
+// Whether the process has come to the first line of main, which takes hold of SIGTERM (proc_pid_status(5)). Before it,
+// while the loader works, the signal ends any program as it likes; a sanitized one is there for seconds.
+bool listens(testing::Tool& tool) {
+  std::ifstream status("/proc/" + std::to_string(tool.pid()) + "/status");
+  constexpr std::uint64_t kBit = std::uint64_t{1} << (SIGTERM - 1);
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("SigBlk:") && !line.starts_with("SigCgt:")) continue;
+    if ((std::stoull(line.substr(7), nullptr, 16) & kBit) != 0) return true;
+  }
+  return false;
+}
+
 void interrupt(Scene& scene) {
   auto& replica = scene.any();
+  while (replica.running() && !listens(replica.tool())) std::this_thread::sleep_for(testing::Milliseconds(5));
   if (!replica.running()) return;
   replica.note(Cause::asked);
   replica.tool().kill(SIGTERM);
