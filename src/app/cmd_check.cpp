@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "command.hpp"
+#include "rebuild_options.hpp"
 #include "render.hpp"
 
 namespace pgbaton::app {
@@ -28,7 +29,27 @@ bool colour_wanted() {
 
 }  // namespace
 
+namespace {
+
+// The live database may exist and be full: what clone would need of an empty one is looked at when it is made.
+std::vector<snapshot::Finding> check_rebuild(const Context& context) {
+  snapshot::CheckOptions options;
+  options.clone = context.clone_options(true);
+  options.with_target = false;
+  auto findings = snapshot::check_routes(options);
+  if (snapshot::has_blocker(findings)) return findings;
+  for (auto& finding : rebuild::check(rebuild_options(context))) findings.push_back(std::move(finding));
+  return snapshot::run_check(options, findings);
+}
+
+}  // namespace
+
 int run_check(Context& context) {
+  if (context.options.rebuild) {
+    const auto findings = check_rebuild(context);
+    print(context.options.json ? findings_json(findings) : findings_text(findings, colour_wanted()));
+    return snapshot::has_blocker(findings) ? exit_code(ErrorKind::preflight) : 0;
+  }
   snapshot::CheckOptions options;
   options.clone = context.clone_options(context.has_target());
   options.with_target = context.has_target();

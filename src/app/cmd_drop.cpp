@@ -9,6 +9,7 @@
 
 #include "command.hpp"
 #include "known.hpp"
+#include "rebuild_options.hpp"
 #include "render.hpp"
 #include "resync_shadow.hpp"
 
@@ -85,6 +86,9 @@ int run_drop(Context& context) {
   auto rest = snapshot::remove_replica(context.source(), context.target(), context.names);
   std::ranges::move(rest.removed, std::back_inserter(report.removed));
   std::ranges::move(rest.left, std::back_inserter(report.left));
+  auto generations = rebuild::sweep(rebuild_place(context));
+  std::ranges::move(generations.removed, std::back_inserter(report.removed));
+  std::ranges::move(generations.left, std::back_inserter(report.left));
   if (report.removed.empty() && report.left.empty()) warn_of_another_name(context);
   print_removal(context, {report, {}});
   return report.left.empty() ? 0 : exit_code(ErrorKind::failed);

@@ -30,6 +30,7 @@ int run_status(Context& context);
 int run_wait(Context& context);
 int run_verify(Context& context);
 int run_resync(Context& context);
+int run_rebuild(Context& context);
 int run_sequences(Context& context);
 int run_finish(Context& context);
 int run_drop(Context& context);

@@ -23,9 +23,6 @@ Error usage(const std::string& message, std::string_view hint) {
 
 using Given = std::map<std::string_view, std::vector<std::string>>;
 
-bool is_list(const OptionSpec& spec) {
-  return spec.field.index() == std::variant_size_v<Field> - 1;
-}
 bool is_flag(const OptionSpec& spec) {
   return spec.field.index() == 0;
 }

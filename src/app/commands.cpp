@@ -91,8 +91,21 @@ const std::array kCommands = {
         "pgbaton resync 'audit.*' customers --config shop.yaml --jobs 2\n"
         "pgbaton resync orders --where 'customer_id = 17' --config shop.yaml",
         run_resync},
-    Command{"rebuild", 0, "", "build a new generation beside the live one and swap it in (not in this version yet)", "",
-            "", nullptr},
+    Command{
+        "rebuild", kRebuild, "", "build a new generation beside the live one and swap it in",
+        "Made for cron. Makes a new database on the target's server, copies the source into it, catches up, compares\n"
+        "(--verify), runs your SQL (--sql), and puts it under the live name, which is the database in --target, in "
+        "one\n"
+        "transaction. The former one stays as <name>__g<id> (--keep); --rollback puts it back, --list shows all. If\n"
+        "anything fails before the swap, the live database is as it was, and the next run removes what is left.\n"
+        "Silent when all went well, one line on stderr when not; --verbose or --json say more. While one runs, "
+        "another\n"
+        "ends at once with 7. `check --rebuild` says which rights are missing.",
+        "pgbaton rebuild --config /etc/pgbaton/app.yaml\n"
+        "pgbaton rebuild --config app.yaml --verify --sql mask.sql --keep 2 --max-duration 4h --json\n"
+        "pgbaton rebuild --config app.yaml --list\n"
+        "pgbaton rebuild --config app.yaml --rollback",
+        run_rebuild},
     Command{"sequences", kSequences, "", "set the target's sequences to the source's values",
             "Sets every sequence that exists on both sides to the source's last value, plus --gap increments; all or "
             "none.\n"

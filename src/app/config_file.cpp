@@ -25,7 +25,7 @@ struct Reader {
   }
 
   std::vector<std::string> values(const OptionSpec& spec, const YAML::Node& node) const {
-    bool list = spec.field.index() == std::variant_size_v<Field> - 1;
+    bool list = is_list(spec);
     if (node.IsScalar()) return {node.Scalar()};
     if (!node.IsSequence() || !list)
       throw wrong(node, fmt::format("{} takes {}", spec.name, list ? "a value or a list of values" : "one value"),

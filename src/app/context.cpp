@@ -15,6 +15,12 @@ namespace pgbaton::app {
 namespace {
 
 bool json_log = false;
+bool one_line_errors = false;  // cron sends them by mail
+
+// A rebuild that goes well says nothing, unless it is asked to.
+bool silent(const Options& options) {
+  return options.command == "rebuild" && !options.verbose && options.log_level == "info";
+}
 
 pg::Endpoint endpoint(const Context& context, Side side, const std::string& conninfo) {
   if (conninfo.empty()) {
@@ -99,7 +105,7 @@ stream::StreamOptions Context::stream_options(bool bounded) const {
 }
 
 ProgressStyle Context::progress_style() const {
-  if (options.quiet || options.progress == "none") return ProgressStyle::none;
+  if (options.quiet || options.progress == "none" || silent(options)) return ProgressStyle::none;
   bool lines = options.progress == "plain" || options.log_format == "json" || !Screen::available();
   return lines ? ProgressStyle::plain : ProgressStyle::live;
 }
@@ -115,6 +121,8 @@ void print(std::string_view text) {
 void configure_log(const Options& options) {
   auto level = log::parse_level(options.log_level);
   if (options.quiet) level = std::max(level, log::Level::warning);
+  if (silent(options)) level = std::max(level, log::Level::error);
+  one_line_errors = options.command == "rebuild";
   log::configure(level, log::parse_format(options.log_format));
   json_log = options.log_format == "json";
 }
@@ -123,7 +131,9 @@ void print_error(const Error& error) {
   if (json_log)
     log::error("{} HINT: {}", error.describe(), error.hint());
   else
-    std::fputs(fmt::format("ERROR: {}\nHINT: {}\n", error.describe(), error.hint()).c_str(), stderr);
+    std::fputs(
+        fmt::format("ERROR: {}{}HINT: {}\n", error.describe(), one_line_errors ? ". " : "\n", error.hint()).c_str(),
+        stderr);
 }
 
 }  // namespace pgbaton::app

@@ -81,6 +81,7 @@ struct Assign {
     options.*field = parse_duration(values.back(), origin);
   }
   void operator()(std::vector<std::string> catalog::TableFilter::*field) const { options.filter.*field = values; }
+  void operator()(std::vector<std::string> Options::*field) const { options.*field = values; }
 };
 
 // Options that a later version brings are refused rather than ignored: a user who asks for them relies on them.
@@ -141,6 +142,26 @@ stream::RetentionOptions retention_options(const Options& options) {
   return result;
 }
 
+bool is_list(const OptionSpec& spec) {
+  return std::holds_alternative<std::vector<std::string> catalog::TableFilter::*>(spec.field) ||
+         std::holds_alternative<std::vector<std::string> Options::*>(spec.field);
+}
+
+namespace {
+
+// What cannot be meant for a database that is thrown away or kept as a whole.
+void validate_rebuild(const Options& options) {
+  if (options.list && options.rollback)
+    throw usage("--list and --rollback contradict each other", "Choose one of the two.");
+  if (options.schema == "none")
+    throw usage("--schema none: a rebuild makes its database itself", "Leave it out, or use `pgbaton clone`.");
+  if (!options.publication.empty() && options.mode == "follow")
+    throw usage("--publication with --mode follow: two generations would share it",
+                "Leave --publication out, or use --mode once.");
+}
+
+}  // namespace
+
 void validate(const Options& options) {
   try {
     ReplicaNames names(options.name);  // throws for a bad name
@@ -151,6 +172,7 @@ void validate(const Options& options) {
   log::parse_level(options.log_level);
   retention_options(options);
   refuse_unfinished(options);
+  if (options.command == "rebuild") validate_rebuild(options);
   if (options.command == "clone") {
     if (options.follow && !options.until.empty())
       throw usage("--follow and --until contradict each other: the one stays, the other ends",

@@ -1,6 +1,7 @@
 // Results as text for people and as JSON for scripts. All JSON of the tool is made in render_json.cpp.
 #pragma once
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/rebuild/rebuild.hpp>
 #include <pgbaton/snapshot/check.hpp>
 #include <pgbaton/snapshot/clone.hpp>
 #include <pgbaton/snapshot/dry_run.hpp>
@@ -39,6 +40,8 @@ std::string run_json(const RunResult& result);
 
 std::string verify_text(const verify::Report& report, const std::string& name);
 std::string verify_json(const verify::Report& report, const std::string& name);
+
+std::string generations_json(const std::vector<rebuild::Listed>& generations);
 
 // A flat document of names and texts (or lists of texts), for the small commands.
 using Entry = std::pair<std::string, std::variant<std::string, std::int64_t, std::vector<std::string>>>;

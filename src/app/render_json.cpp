@@ -340,6 +340,22 @@ std::string verify_json(const verify::Report& report, const std::string& name) {
                {"not_compared", left_out}});
 }
 
+std::string generations_json(const std::vector<rebuild::Listed>& generations) {
+  Json list = Json::array();
+  for (const auto& line : generations)
+    list.push_back({{"id", line.id},
+                    {"database", line.database},
+                    {"state", line.state},
+                    {"built", line.built},
+                    {"bytes", line.bytes},
+                    {"source", text_or_null(line.source)},
+                    {"started_at", line.started_at},
+                    {"live_at", text_or_null(line.live_at)},
+                    {"age_seconds", known_or_null(line.age_seconds)},
+                    {"position_lsn", lsn_or_null(line.position)}});
+  return dump({{"generations", list}});
+}
+
 std::string small_json(const std::vector<Entry>& entries) {
   Json document = Json::object();
   for (const auto& [name, value] : entries) std::visit([&](const auto& v) { document[name] = v; }, value);

@@ -13,7 +13,7 @@
 #include <set>
 
 #include "archive_objects.hpp"
-#include "process.hpp"
+#include <pgbaton/copy/process.hpp>
 #include "restore.hpp"
 #include "sql_script.hpp"
 #include "tools.hpp"

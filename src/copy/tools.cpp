@@ -12,7 +12,7 @@
 #include <pgbaton/copy/schema.hpp>
 #include <set>
 
-#include "process.hpp"
+#include <pgbaton/copy/process.hpp>
 
 namespace pgbaton::copy {
 namespace {

@@ -22,8 +22,8 @@ constexpr int kVersion = static_cast<int>(kSteps.size());
 constexpr std::int64_t kInstallLock = lock_key("pgbaton:schema");
 
 // Most dependent first; nothing of anybody else is in this list.
-constexpr std::array kOwnTables{"event",     "tombstone_hold", "tombstone", "request", "progress",
-                                "copy_part", "table_state",    "replica",   "meta"};
+constexpr std::array kOwnTables{"generation", "event",     "tombstone_hold", "tombstone", "request",
+                                "progress",   "copy_part", "table_state",    "replica",   "meta"};
 
 struct Found {
   bool schema = false;
@@ -47,6 +47,13 @@ void refuse_newer(const Found& found) {
               fmt::format("schema pgbaton has version {}, this program knows up to {}", found.version, kVersion))
       .side(Side::target)
       .hint("Use the newer version of pgbaton that migrated it.");
+}
+
+// The registry of `pgbaton rebuild`; an older version of the schema does not have it.
+bool holds_generations(pqxx::work& tx) {
+  if (tx.exec1("select to_regclass('pgbaton.generation') is null")[0].as<bool>()) return false;
+  tx.exec("lock table pgbaton.generation in access exclusive mode");
+  return tx.exec1("select exists (select from pgbaton.generation)")[0].as<bool>();
 }
 
 void lock_install(pqxx::work& tx) {
@@ -93,7 +100,8 @@ void Store::drop_schema_if_unused() {
     if (found.version == 0) return;
     tx.exec("lock table pgbaton.replica in access exclusive mode");
     if (tx.exec1("select count(*) from pgbaton.replica")[0].as<int>() > 0) return;
-    for (const char* table : kOwnTables) tx.exec(fmt::format("drop table pgbaton.{}", table));
+    if (holds_generations(tx)) return;
+    for (const char* table : kOwnTables) tx.exec(fmt::format("drop table if exists pgbaton.{}", table));
     // Of tables that went while their replica lived: nobody else knows them.
     for (auto ledger : tx.exec("select quote_ident(relname) from pg_catalog.pg_class where relkind = 'r' and relname ~ "
                                "'^ledger_[0-9]+$' and relnamespace = 'pgbaton'::regnamespace"))

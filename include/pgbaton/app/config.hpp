@@ -31,6 +31,14 @@ struct Options {
   int sample = 100;
   std::vector<std::string> tables;  // resync: its arguments
   bool add = false;                 // resync
+  // rebuild
+  std::string mode = "once", readers = "terminate", maintenance_db = "postgres", before_swap, after_swap;
+  std::optional<Milliseconds> max_duration;
+  Milliseconds swap_timeout{60'000};
+  int keep = 1;
+  std::vector<std::string> sql_files;
+  bool verify = false, rollback = false, list = false, verbose = false;
+  bool rebuild = false;  // check
   // sequences
   std::int64_t gap = 0;
 

@@ -16,10 +16,10 @@
 namespace pgbaton::app {
 
 // Where an option is stored. The type of the field decides how its text is parsed: bool is a flag, uint64 a size,
-// Milliseconds a duration, the vector of a TableFilter a list that may be given more than once.
+// Milliseconds a duration, a vector a list that may be given more than once.
 using Field = std::variant<bool Options::*, std::string Options::*, int Options::*, std::int64_t Options::*,
                            std::uint64_t Options::*, Milliseconds Options::*, std::optional<Milliseconds> Options::*,
-                           std::vector<std::string> catalog::TableFilter::*>;
+                           std::vector<std::string> catalog::TableFilter::*, std::vector<std::string> Options::*>;
 
 // Commands an option has an effect on, as bits.
 enum Use : unsigned {
@@ -33,7 +33,8 @@ enum Use : unsigned {
   kDrop = 128,
   kVerify = 256,
   kResync = 512,
-  kEverywhere = 1023
+  kRebuild = 1024,
+  kEverywhere = 2047
 };
 
 struct OptionSpec {
@@ -46,6 +47,7 @@ struct OptionSpec {
   std::string_view help;
   std::int64_t minimum = 0, maximum = 1'000'000'000'000;  // of numbers
 };
+bool is_list(const OptionSpec& spec);
 std::span<const OptionSpec> option_table();
 const OptionSpec* find_option(std::string_view name);  // '_' and '-' are the same
 

@@ -1,4 +1,4 @@
-#include "../../../src/copy/process.hpp"
+#include <pgbaton/copy/process.hpp>
 
 #include <gmock/gmock.h>
 #include <pgbaton/base/error.hpp>

@@ -1,0 +1,11 @@
+// Everything between an empty row of the registry and a database that may serve.
+#pragma once
+#include "registry.hpp"
+
+namespace pgbaton::rebuild {
+
+// When it returns nobody of this process is connected to the generation's database any more.
+void build(Registry& registry, Generation& generation, const std::optional<Generation>& live, const Options& options,
+           Summary& summary, copy::CopyProgress& progress, const std::stop_token& stop);
+
+}  // namespace pgbaton::rebuild

@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+
+#include "registry.hpp"
+
+namespace pgbaton::rebuild {
+
+namespace {
+
+constexpr std::size_t kLongestName = 63 - 15;  // "__g", the digits of an id, "_"
+
+using Findings = std::vector<snapshot::Finding>;
+
+void blocker(Findings& findings, std::string id, std::string object, std::string message, std::string remedy) {
+  findings.push_back(
+      {std::move(id), snapshot::Severity::blocker, std::move(object), std::move(message), std::move(remedy)});
+}
+
+struct Rights {
+  std::string role;
+  bool superuser = false, create_database = false, owns_live = false, may_signal = false, may_install = false;
+};
+
+Rights read_rights(pg::Control& connection, const std::string& live) {
+  return pg::control(Side::target, "reading the role's rights", [&] {
+    pqxx::nontransaction tx(connection);
+    const auto row = tx.exec1(fmt::format(
+        "select r.rolname, r.rolsuper, r.rolcreatedb, coalesce((select pg_has_role(datdba, 'USAGE') from "
+        "pg_catalog.pg_database where datname = {}), true), pg_has_role('pg_signal_backend', 'USAGE'), "
+        "has_database_privilege(current_database(), 'CREATE') or to_regclass('pgbaton.generation') is not null "
+        "from pg_catalog.pg_roles r where r.rolname = current_user",
+        quote_literal(live)));
+    return Rights{row[0].c_str(),    row[1].as<bool>(), row[2].as<bool>(),
+                  row[3].as<bool>(), row[4].as<bool>(), row[5].as<bool>()};
+  });
+}
+
+void check_rights(const Options& options, const Rights& rights, const std::string& live, Findings& findings) {
+  const auto& maintenance = options.place.maintenance_db;
+  if (!rights.may_install)
+    blocker(findings, "rebuild.registry", maintenance,
+            fmt::format("role {} may not make schema pgbaton in it, where rebuild keeps its registry", rights.role),
+            fmt::format("GRANT CREATE ON DATABASE {} TO {}, or name another database with --maintenance-db.",
+                        quote_identifier(maintenance), quote_identifier(rights.role)));
+  if (rights.superuser) return;
+  const auto role = quote_identifier(rights.role);
+  if (!rights.create_database)
+    blocker(findings, "rebuild.createdb", rights.role, "the role may neither create nor rename databases",
+            fmt::format("ALTER ROLE {} CREATEDB. Where that is not possible, `pgbaton clone --follow` needs one "
+                        "database only.",
+                        role));
+  if (!rights.owns_live)
+    blocker(findings, "rebuild.owner", live,
+            fmt::format("role {} does not own the live database and so may not rename it", rights.role),
+            fmt::format("ALTER DATABASE {} OWNER TO {}, or grant the owner's role to {}.", quote_identifier(live), role,
+                        role));
+  if (!rights.may_signal && options.readers == Readers::terminate)
+    blocker(findings, "rebuild.signal", rights.role, "the role may not end the sessions of other roles at the swap",
+            fmt::format("GRANT pg_signal_backend TO {}, or wait for them with --readers wait.", role));
+}
+
+void check_name(const Options& options, const std::string& live, Findings& findings) {
+  if (live == options.place.maintenance_db)
+    blocker(findings, "rebuild.maintenance_db", live, "the live database and --maintenance-db are the same",
+            "Name another database in --target, or with --maintenance-db one that is not to be rebuilt.");
+  if (live.size() > kLongestName)
+    blocker(findings, "rebuild.name", live,
+            fmt::format("the name is too long: generations are called {}__g<id>, with at most 63 bytes", live),
+            fmt::format("Give the live database a name of at most {} bytes.", kLongestName));
+}
+
+}  // namespace
+
+std::vector<snapshot::Finding> check(const Options& options) {
+  Findings findings;
+  std::string live = live_name(options.place);
+  check_name(options, live, findings);
+  auto connection = snapshot::open_read_only(endpoint_of(options.place, options.place.maintenance_db));
+  check_rights(options, read_rights(*connection, live), live, findings);
+  return findings;
+}
+
+}  // namespace pgbaton::rebuild

@@ -1,0 +1,181 @@
+#include "database.hpp"
+
+#include <fmt/format.h>
+#include <pgbaton/base/failpoint.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/copy/database.hpp>
+#include <pgbaton/embedded_sql.hpp>
+#include <pgbaton/state/store.hpp>
+
+#include <thread>
+
+namespace pgbaton::rebuild {
+
+namespace {
+
+constexpr Milliseconds kPoll{50};
+constexpr Milliseconds kDropPatience{20'000};
+constexpr std::string_view kInUse = "55006";
+
+struct Made {
+  std::string encoding, collate, ctype, provider, locale, icu_rules, owner, tablespace;
+};
+
+Made read_made(Side side, pg::Control& connection, const std::string& database) {
+  return pg::control(side, "reading how the database was made", [&] {
+    pqxx::work tx(connection);
+    const auto row = tx.exec_params1(std::string(sql::rebuild_locale), database);
+    return Made{row[0].c_str(), row[1].c_str(), row[2].c_str(), row[3].c_str(),
+                row[4].c_str(), row[5].c_str(), row[6].c_str(), row[7].c_str()};
+  });
+}
+
+Made model(Registry& registry, const std::optional<Generation>& live) {
+  if (live) return read_made(Side::target, registry.connection(), live->live);
+  auto source = pg::open_control(registry.place().source, "rebuild");
+  auto name = pg::control(Side::source, "asking for the database's name", [&] {
+    pqxx::nontransaction tx(*source);
+    return tx.exec1("select current_database()")[0].as<std::string>();
+  });
+  auto made = read_made(Side::source, *source, name);
+  made.owner = made.tablespace = "";
+  return made;
+}
+
+std::string create_statement(const std::string& name, const Made& made) {
+  auto sql =
+      fmt::format("create database {} template template0 encoding {} lc_collate {} lc_ctype {}", quote_identifier(name),
+                  quote_literal(made.encoding), quote_literal(made.collate), quote_literal(made.ctype));
+  if (made.provider == "icu") sql += " locale_provider icu icu_locale " + quote_literal(made.locale);
+  if (made.provider == "builtin") sql += " locale_provider builtin builtin_locale " + quote_literal(made.locale);
+  if (!made.icu_rules.empty()) sql += " icu_rules " + quote_literal(made.icu_rules);
+  if (!made.owner.empty()) sql += " owner " + quote_identifier(made.owner);
+  if (!made.tablespace.empty()) sql += " tablespace " + quote_identifier(made.tablespace);
+  return sql;
+}
+
+void end_sessions(Registry& registry, const std::string& database) {
+  registry.run("ending the sessions of a database",
+               fmt::format("select pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where datname = {} and "
+                           "pid <> pg_backend_pid()",
+                           quote_literal(database)));
+}
+
+// A drop that was interrupted leaves a database that can only be dropped.
+bool connectable(Registry& registry, const std::string& database) {
+  return !registry
+              .run("looking at a database",
+                   fmt::format("select 1 from pg_catalog.pg_database where datname = {} and datconnlimit <> -2",
+                               quote_literal(database)))
+              .empty();
+}
+
+void append(snapshot::RemovalReport& to, snapshot::RemovalReport&& from) {
+  for (auto& line : from.removed) to.removed.push_back(std::move(line));
+  for (auto& line : from.left) to.left.push_back(std::move(line));
+}
+
+}  // namespace
+
+void create_database(Registry& registry, Generation& generation, const std::optional<Generation>& live) {
+  const auto name = generation.database();
+  if (registry.exists(name))
+    throw Error(ErrorKind::preflight, fmt::format("there is a database {} that no rebuild of this registry made", name))
+        .side(Side::target)
+        .hint("Rename or drop it; generations are called so.");
+  registry.run("making database " + name, create_statement(name, model(registry, live)));
+  PGBATON_FAILPOINT("rebuild_database_made");
+  registry.created(generation);
+  PGBATON_FAILPOINT("rebuild_database_recorded");
+}
+
+void drop_database(Registry& registry, const std::string& name) {
+  const auto deadline = Deadline::after(kDropPatience);
+  for (;;) {
+    try {
+      end_sessions(registry, name);
+      registry.run("dropping database " + name, "drop database if exists " + quote_identifier(name));
+      return;
+    } catch (const Error& error) {
+      if (error.sqlstate() != kInUse || deadline.passed()) throw;
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+void carry_over(Registry& registry, const std::string& live, const std::string& database) {
+  const auto statements = pg::control(Side::target, "reading what the live database carries", [&] {
+    pqxx::work tx(registry.connection());
+    return tx.exec_params(std::string(sql::rebuild_carry_over), live, database);
+  });
+  for (const auto& row : statements) registry.run("carrying over from the live database", row[0].as<std::string>());
+  copy::copy_database_properties(endpoint_of(registry.place(), live), endpoint_of(registry.place(), database),
+                                 {.settings = true, .comment = false, .privileges = false});
+}
+
+snapshot::RemovalReport release_replica(Registry& registry, const Generation& generation) {
+  const auto target = endpoint_of(registry.place(), generation.database());
+  const auto names = generation.built ? generation.names() : registry.place().names;
+  {
+    auto connection = pg::open_control(target, "rebuild");
+    if (!state::Store(*connection).load_replica(names.name)) return {};
+  }
+  return snapshot::remove_replica(registry.place().source, target, names);
+}
+
+snapshot::RemovalReport remove_generation(Registry& registry, const Generation& generation) {
+  snapshot::RemovalReport report;
+  const auto name = generation.kept_name();
+  const auto oid = registry.oid_of(name);
+  if (oid != 0 && generation.oid != 0 && oid != generation.oid) {
+    report.left.push_back(fmt::format("database {}: another one than the rebuild made; it stays", name));
+  } else if (oid != 0) {
+    end_sessions(registry, name);
+    if (generation.oid != 0 && connectable(registry, name)) report = release_replica(registry, generation);
+    if (!report.left.empty()) return report;
+    drop_database(registry, name);
+    PGBATON_FAILPOINT("rebuild_database_dropped");
+    report.removed.push_back(fmt::format("database {} on the target", name));
+  }
+  registry.forget(generation);
+  return report;
+}
+
+snapshot::RemovalReport sweep_leftovers(Registry& registry) {
+  snapshot::RemovalReport report;
+  for (auto& generation : registry.load()) {
+    try {
+      if (generation.state == "building") {
+        append(report, remove_generation(registry, generation));
+      } else if (generation.state == "kept" && registry.oid_of(generation.kept_name()) != generation.oid) {
+        registry.forget(generation);  // dropped or renamed by hand
+      } else if (generation.state == "kept" && !generation.on_source.empty()) {
+        append(report, release_replica(registry, generation));
+        if (report.left.empty()) registry.store_on_source(generation, "");
+      }
+    } catch (const Error& error) {
+      report.left.push_back(fmt::format("generation {}: {}", generation.kept_name(), error.describe()));
+    }
+  }
+  return report;
+}
+
+std::vector<std::string> prune(Registry& registry, int keep) {
+  const auto rows =
+      registry.run("reading the registry",
+                   fmt::format("select id from pgbaton.generation where live_database = {} and state = 'kept' "
+                               "and built order by retired_at desc offset {}",
+                               quote_literal(registry.name()), keep));
+  std::vector<std::string> dropped;
+  for (const auto& generation : registry.load()) {
+    for (const auto& row : rows) {
+      if (row[0].as<std::int64_t>() != generation.id) continue;
+      const auto report = remove_generation(registry, generation);
+      for (const auto& line : report.left) log::warning("left of an old generation: {}", line);
+      if (report.left.empty()) dropped.push_back(generation.kept_name());
+    }
+  }
+  return dropped;
+}
+
+}  // namespace pgbaton::rebuild

@@ -1,0 +1,24 @@
+// The databases of generations.
+#pragma once
+#include "registry.hpp"
+
+namespace pgbaton::rebuild {
+
+// From template0, encoded and sorted like `live`, else like the source. A database of that name: Error(preflight).
+void create_database(Registry& registry, Generation& generation, const std::optional<Generation>& live);
+// Ends its sessions and drops it; none of that name: nothing happens.
+void drop_database(Registry& registry, const std::string& name);
+// Owner, connection limit, comment, rights and settings of the live database.
+void carry_over(Registry& registry, const std::string& live, const std::string& database);
+
+// Slot, publications, guards and state of the replica in the generation's database, if there are any.
+snapshot::RemovalReport release_replica(Registry& registry, const Generation& generation);
+// All of a generation that is not live: what is on the source first, then the database, then the row. What could not be
+// removed stays recorded and is told.
+snapshot::RemovalReport remove_generation(Registry& registry, const Generation& generation);
+// What runs that did not end have left, and slots of generations that do not serve any more. Needs the lock.
+snapshot::RemovalReport sweep_leftovers(Registry& registry);
+// Keeps the `keep` earlier generations that went last; their names are returned.
+std::vector<std::string> prune(Registry& registry, int keep);
+
+}  // namespace pgbaton::rebuild
