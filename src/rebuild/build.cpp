@@ -104,10 +104,7 @@ class Builder {
       throw Error(ErrorKind::failed, "stopped while catching up").hint("The live database is as it was; run it again.");
     auto connection = pg::open_control(target_, "state");
     if (now.replica_role) copy::require_deferrable_constraints(*connection, now.name);
-    state::Store store(*connection);
-    if (store.load_replica(now.name).value().phase != state::Phase::ready)
-      store.store_phase(replica(), state::Phase::ready);
-    generation_.position = store.load_progress(now).applied_lsn;
+    generation_.position = state::Store(*connection).load_progress(now).applied_lsn;
     PGBATON_FAILPOINT("rebuild_caught_up");
   }
 

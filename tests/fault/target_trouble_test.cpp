@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "support/pair.hpp"
+#include "support/small_disk.hpp"
 
 namespace pgbaton::testing {
 namespace {
@@ -91,37 +92,10 @@ TEST_F(TargetTroubleTest, LocksDeadlocksDefaultsAndConnections) {
   expect_equal_after_drain();
 }
 
-// A file system of a few megabytes under a tablespace, which is where the target's database is.
-class SmallDisk {
- public:
-  SmallDisk() : path_(make_run_directory("disk")) { mounted_ = as_root("mount -t tmpfs -o size=24m,mode=777 none "); }
-  ~SmallDisk() {
-    if (mounted_ && !as_root("umount -l ")) ADD_FAILURE() << path_ << " is mounted";
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-  bool mounted() const { return mounted_; }
-  bool grow() { return as_root("mount -o remount,size=200m "); }
-  bool shrink() { return as_root("mount -o remount,size=48m "); }
-  const std::string& path() const { return path_; }
-
- private:
-  // The tests are run by root or by a user with sudo.
-  bool as_root(const std::string& command) const {
-    return std::system(((geteuid() == 0 ? "" : "sudo -n ") + command + path_).c_str()) == 0;
-  }
-  std::string path_;
-  bool mounted_ = false;
-};
-
 TEST_F(TargetTroubleTest, DiskIsFullWhileCopyingAndWhileStreaming) {
   SmallDisk disk;
   ASSERT_TRUE(disk.mounted()) << "this test mounts a tmpfs, as root or by sudo";
-  const auto space = disk.path() + "/space";
-  std::filesystem::create_directory(space);
-  const auto [uid, gid] = server_account();
-  ASSERT_EQ(chown(space.c_str(), uid, gid), 0);
-  target().exec("create tablespace small location '" + space + "'");
+  target().exec("create tablespace small location '" + disk.make_space() + "'");
   target().exec("create database replica tablespace small");
   create_filled("big", 20'000, 1000);
   create_filled("little", 100);

@@ -126,7 +126,7 @@ TEST_F(StoreTest, OlderSchemaIsMigrated) {
   EXPECT_EQ(store_.load_progress(*before).applied_lsn, Lsn{0x77});
   EXPECT_EQ(target_.number("select schema_version from pgbaton.meta"), 1);
   store_.install();
-  EXPECT_EQ(target_.number("select schema_version from pgbaton.meta"), 6);
+  EXPECT_EQ(target_.number("select schema_version from pgbaton.meta"), 7);
   const auto after = store_.load_replica("r");
   ASSERT_TRUE(after);
   EXPECT_EQ(after->phase, Phase::ready);
@@ -394,6 +394,11 @@ TEST_F(StoreTest, DeleteTakesEverythingAndTheLastOneTheSchema) {
   expect_error(ErrorKind::rejected, "watch", [&] { store_.drop_schema_if_unused(); });
   EXPECT_TRUE(store_.installed());
   target_.exec("drop view public.watch");
+  // The registry of rebuilds keeps it, too.
+  target_.exec("insert into pgbaton.generation (live_database, replica, state, built) values ('d', 'r', 'live', true)");
+  store_.drop_schema_if_unused();
+  EXPECT_TRUE(store_.installed());
+  target_.exec("delete from pgbaton.generation");
   store_.drop_schema_if_unused();
   EXPECT_FALSE(store_.installed());
   EXPECT_EQ(target_.number("select count(*) from pg_namespace where nspname = 'pgbaton'"), 0);

@@ -118,7 +118,7 @@ TEST(Options, RefusalsNameWhatIsWrongAndHint) {
 }
 
 TEST(Options, WhatALaterVersionBringsIsRefusedNotIgnored) {
-  for (const char* command : {"rebuild", "switchover"})
+  for (const char* command : {"switchover"})
     EXPECT_THAT(refusal({command, "public.t", "--repair"}), HasSubstr("not in this version yet")) << command;
   EXPECT_EQ(refusal({"resync", "public.t", "\"U\".*", "--jobs", "2", "third"}), "accepted");
   EXPECT_EQ(refusal({"resync", "public.t", "--where", "id > 3"}), "accepted");
@@ -232,7 +232,7 @@ TEST(Help, OfACommandHasItsOptionsAndExamples) {
   std::string text = help_text("wait");
   EXPECT_THAT(text,
               AllOf(HasSubstr("--timeout"), HasSubstr("--for"), HasSubstr("Examples:"), Not(HasSubstr("--jobs"))));
-  EXPECT_THAT(help_text("rebuild"), HasSubstr("later version"));
+  EXPECT_THAT(help_text("switchover"), HasSubstr("later version"));
   std::istringstream lines(help_text() + help_text("clone"));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 130u) << line;
 }

@@ -1,0 +1,178 @@
+// A rebuild that fails: the generation before serves on, the next run is clean, and one line says what to do.
+#include <fstream>
+
+#include "rebuild.hpp"
+#include "support/small_disk.hpp"
+
+namespace pgbaton::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+class RebuildFailureTest : public Rebuilds {
+ protected:
+  void SetUp() override {
+    Rebuilds::SetUp();
+    create_tables();
+    const auto result = rebuild();
+    ASSERT_EQ(result.code, 0) << result;
+    served_ = served_version();
+  }
+  // The code, words of the message, one line; the live database is as it was, nothing is left on either side.
+  void expect_failed(const ToolResult& result, int code, const std::string& says) {
+    EXPECT_EQ(result.code, code) << result;
+    EXPECT_THAT(result.err, StartsWith("ERROR: "));
+    EXPECT_THAT(result.err, HasSubstr(says));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result;
+    expect_served_on();
+    expect_clean(0);
+  }
+  void expect_served_on() {
+    EXPECT_EQ(served_version(), served_);
+    EXPECT_EQ(target().number("select count(*) from one", "shop"), 500);
+  }
+  void expect_next_is_clean() {
+    const auto version = next_version();
+    const auto result = rebuild({"--keep", "0"});
+    EXPECT_EQ(result.code, 0) << result;
+    EXPECT_EQ(served_version(), version);
+    expect_served();
+    expect_clean(0);
+    served_ = version;
+  }
+  std::string write_file(const std::string& name, const std::string& text) {
+    if (directory_.empty()) directory_ = make_run_directory("sql");
+    std::ofstream(directory_ + "/" + name) << text;
+    return directory_ + "/" + name;
+  }
+
+  long long served_ = 0;
+  std::string directory_;
+};
+
+TEST_F(RebuildFailureTest, DifferencesSqlHooksAndTime) {
+  next_version();
+  {
+    auto tool = frozen("rebuild_verifying", {"--verify"});
+    target().exec("delete from two where id = 7", "shop__g2");
+    tool.kill(SIGCONT);
+    expect_failed(tool.wait(), 6, "1 differences");
+  }
+  const auto good = write_file("good.sql", "create index extra on one (n);\nupdate two set n = 0 where id = 1;\n");
+  const auto bad = write_file("bad.sql", "update one set n = 5;\nselect nothing from nowhere;\n");
+  expect_failed(rebuild({"--sql", good, "--sql", bad}), 1, "relation \"nowhere\" does not exist");
+  expect_failed(rebuild({"--sql", "/not/there.sql"}), 2, "cannot be read");
+  expect_failed(rebuild({"--before-swap", "echo no, says $PGBATON_DATABASE >&2; exit 3"}), 1, "no, says shop__g");
+  expect_failed(rebuild({"--max-duration", "500ms"}, "rebuild_copied=sleep:1500"), 5, "--max-duration");
+  expect_failed(rebuild({}, "rebuild_renamed=stop"), 1, "rebuild_renamed");
+  expect_next_is_clean();
+  const auto said = write_file("said", "");
+  const auto result =
+      rebuild({"--keep", "0", "--sql", good, "--after-swap", "echo $PGBATON_LIVE $PGBATON_GENERATION > " + said});
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_THAT(read_file(said), StartsWith("shop "));
+  EXPECT_EQ(target().number("select n from two where id = 1", "shop"), 0);
+  EXPECT_EQ(target().number("select count(*) from pg_class where relname = 'extra'", "shop"), 1);
+  // The new one serves already.
+  const auto late = rebuild({"--keep", "0", "--after-swap", "exit 4"});
+  EXPECT_EQ(late.code, 1) << late;
+  EXPECT_THAT(late.err, HasSubstr("serves, but afterwards"));
+  expect_served();
+  expect_clean(0);
+}
+
+TEST_F(RebuildFailureTest, S48_TwoOverlapAndTheSwapIsBlocked) {
+  next_version();
+  {
+    auto tool = frozen("rebuild_copied");
+    const auto second = rebuild();
+    EXPECT_EQ(second.code, 7) << second;
+    EXPECT_LT(second.elapsed.count(), 5000);
+    EXPECT_THAT(second.err, HasSubstr("pid " + std::to_string(tool.pid())));
+    EXPECT_EQ(rebuild({"--rollback"}).code, 7);
+    EXPECT_EQ(Tool::run(line("drop")).code, 1);
+    tool.kill(SIGTERM);
+    tool.kill(SIGCONT);
+    const auto stopped = tool.wait();
+    EXPECT_EQ(stopped.code, 1) << stopped;
+    expect_served_on();
+    expect_clean(0);
+  }
+  const Arguments briefly{"--swap-timeout", "1s"};
+  {
+    Session session(shop());
+    session.exec("begin; create table prepared (id int); prepare transaction 'stuck'");
+    expect_failed(rebuild(briefly), 5, "prepared transaction 'stuck'");
+    session.exec("rollback prepared 'stuck'");
+    expect_failed(rebuild({"--swap-timeout", "1s", "--readers", "wait"}), 5,
+                  "pid " + std::to_string(session.backend_pid()));
+    // Does not even take the signal.
+    ASSERT_EQ(::kill(session.backend_pid(), SIGSTOP), 0);
+    const auto result = rebuild(briefly);
+    ASSERT_EQ(::kill(session.backend_pid(), SIGCONT), 0);
+    expect_failed(result, 5, "pid " + std::to_string(session.backend_pid()));
+  }
+  EXPECT_TRUE(target().wait_until("select count(*) from pg_stat_activity where datname = 'shop'", "0"));
+  const auto patient = rebuild({"--readers", "wait", "--keep", "0"});
+  EXPECT_EQ(patient.code, 0) << patient;
+  served_ = served_version();
+  expect_next_is_clean();
+}
+
+TEST_F(RebuildFailureTest, S48_ServersDownAndDiskFull) {
+  next_version();
+  {
+    auto tool = frozen("rebuild_copied", {"--give-up-after", "1s"});
+    source().stop(StopMode::immediate);
+    tool.kill(SIGCONT);
+    const auto result = tool.wait();
+    EXPECT_TRUE(result.code == 1 || result.code == 5) << result;
+    expect_served_on();
+    const auto again = rebuild();
+    EXPECT_EQ(again.code, 1) << again;
+    source().start();
+  }
+  expect_next_is_clean();
+  {
+    auto tool = frozen("rebuild_copied", {"--give-up-after", "1s"});
+    target().stop(StopMode::immediate);
+    tool.kill(SIGCONT);
+    const auto result = tool.wait();
+    EXPECT_NE(result.code, 0) << result;
+    target().start();
+    expect_served_on();
+  }
+  expect_next_is_clean();
+  SmallDisk disk;
+  ASSERT_TRUE(disk.mounted()) << "this test mounts a tmpfs, as root or by sudo";
+  target().exec("create tablespace small location '" + disk.make_space() + "'");
+  target().exec("alter database shop set tablespace small");
+  create_filled("big", 20'000, 1000);
+  const auto full = rebuild();
+  expect_failed(full, 1, "No space left on device");
+  ASSERT_TRUE(disk.grow());
+  expect_next_is_clean();
+  target().stop(StopMode::immediate);  // before its disk goes
+}
+
+TEST_F(RebuildFailureTest, MissingRightsAreNamed) {
+  target().exec("create role plain login");
+  const auto check = Tool::run(line("check", {"--rebuild", "--json"}, "plain"));
+  EXPECT_EQ(check.code, 3) << check;
+  for (const auto* id : {"rebuild.createdb", "rebuild.owner", "rebuild.signal"}) EXPECT_THAT(check.out, HasSubstr(id));
+  const auto refused = Tool::run(line("rebuild", {}, "plain"));
+  EXPECT_EQ(refused.code, 3) << refused;
+  EXPECT_THAT(refused.err, HasSubstr("may neither create nor rename databases"));
+  target().exec("create role able login createdb; grant pg_signal_backend to able; grant postgres to able");
+  EXPECT_EQ(Tool::run(line("check", {"--rebuild"}, "able")).code, 0);
+  EXPECT_EQ(Tool::run(line("check", {"--rebuild"})).code, 0);
+  const auto same = Tool::run(line("check", {"--rebuild", "--maintenance-db", "shop"}));
+  EXPECT_EQ(same.code, 3) << same;
+  EXPECT_THAT(same.out, HasSubstr("--maintenance-db"));
+  expect_clean(0);
+}
+
+}  // namespace
+}  // namespace pgbaton::testing
