@@ -26,7 +26,12 @@ Rights read_rights(pg::Control& connection, const std::string& live) {
     const auto row = tx.exec1(fmt::format(
         "select r.rolname, r.rolsuper, r.rolcreatedb, coalesce((select pg_has_role(datdba, 'USAGE') from "
         "pg_catalog.pg_database where datname = {}), true), pg_has_role('pg_signal_backend', 'USAGE'), "
-        "has_database_privilege(current_database(), 'CREATE') or to_regclass('pgbaton.generation') is not null "
+        "case when exists (select from pg_catalog.pg_namespace where nspname = 'pgbaton') then exists (select from "
+        "pg_catalog.pg_namespace n where nspname = 'pgbaton' and (pg_has_role(nspowner, 'USAGE') or exists (select "
+        "from "
+        "pg_catalog.pg_class c where relnamespace = n.oid and relname = 'generation' and has_schema_privilege(n.oid, "
+        "'USAGE') and has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE')))) "
+        "else has_database_privilege(current_database(), 'CREATE') end "
         "from pg_catalog.pg_roles r where r.rolname = current_user",
         quote_literal(live)));
     return Rights{row[0].c_str(),    row[1].as<bool>(), row[2].as<bool>(),

@@ -14,7 +14,6 @@ namespace pgbaton::rebuild {
 namespace {
 
 constexpr Milliseconds kPoll{50};
-constexpr Milliseconds kDropPatience{20'000};
 constexpr std::string_view kInUse = "55006";
 
 struct Made {
@@ -55,10 +54,7 @@ std::string create_statement(const std::string& name, const Made& made) {
 }
 
 void end_sessions(Registry& registry, const std::string& database) {
-  registry.run("ending the sessions of a database",
-               fmt::format("select pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where datname = {} and "
-                           "pid <> pg_backend_pid()",
-                           quote_literal(database)));
+  registry.run("ending the sessions of a database", end_sessions_query(quote_literal(database)));
 }
 
 // A drop that was interrupted leaves a database that can only be dropped.
@@ -89,14 +85,29 @@ void create_database(Registry& registry, Generation& generation, const std::opti
   PGBATON_FAILPOINT("rebuild_database_recorded");
 }
 
-void drop_database(Registry& registry, const std::string& name) {
-  const auto deadline = Deadline::after(kDropPatience);
+// Only a superuser may end a superuser's session; to try it is an error.
+std::string end_sessions_query(const std::string& databases) {
+  return fmt::format(
+      "select count(*) filter (where pg_terminate_backend(pid)) from pg_catalog.pg_stat_activity a where datname in "
+      "({}) "
+      "and pid <> pg_backend_pid() and backend_type = 'client backend' and ((select rolsuper from pg_catalog.pg_roles "
+      "where rolname = current_user) or not exists (select from pg_catalog.pg_roles r where r.oid = a.usesysid and "
+      "r.rolsuper))",
+      databases);
+}
+
+void drop_database(Registry& registry, const std::string& name, Milliseconds patience) {
+  const auto deadline = Deadline::after(patience);
   for (;;) {
     try {
       end_sessions(registry, name);
+      registry.run("bounding the next statement", fmt::format("set statement_timeout = {}", patience.count()));
       registry.run("dropping database " + name, "drop database if exists " + quote_identifier(name));
+      registry.run("unbounding the next statement", "set statement_timeout = 0");
       return;
     } catch (const Error& error) {
+      if (error.action() != Action::retry || error.sqlstate() == kInUse)
+        registry.run("unbounding the next statement", "set statement_timeout = 0");
       if (error.sqlstate() != kInUse || deadline.passed()) throw;
     }
     std::this_thread::sleep_for(kPoll);
@@ -123,7 +134,7 @@ snapshot::RemovalReport release_replica(Registry& registry, const Generation& ge
   return snapshot::remove_replica(registry.place().source, target, names);
 }
 
-snapshot::RemovalReport remove_generation(Registry& registry, const Generation& generation) {
+snapshot::RemovalReport remove_generation(Registry& registry, const Generation& generation, Milliseconds patience) {
   snapshot::RemovalReport report;
   const auto name = generation.kept_name();
   const auto oid = registry.oid_of(name);
@@ -133,7 +144,7 @@ snapshot::RemovalReport remove_generation(Registry& registry, const Generation& 
     end_sessions(registry, name);
     if (generation.oid != 0 && connectable(registry, name)) report = release_replica(registry, generation);
     if (!report.left.empty()) return report;
-    drop_database(registry, name);
+    drop_database(registry, name, patience);
     PGBATON_FAILPOINT("rebuild_database_dropped");
     report.removed.push_back(fmt::format("database {} on the target", name));
   }

@@ -57,6 +57,8 @@ class Limit {
   std::jthread thread_;
 };
 
+constexpr Milliseconds kTakeBackPatience{10'000};
+
 void log_report(const snapshot::RemovalReport& report) {
   for (const auto& line : report.removed) log::info("removed {}", line);
   for (const auto& line : report.left) log::warning("left of an earlier run: {}", line);
@@ -77,7 +79,7 @@ void preflight(const Options& options) {
 void take_back(Registry& registry, const Generation& generation) noexcept {
   try {
     registry.keep_locked(generation.id);
-    log_report(remove_generation(registry, generation));
+    log_report(remove_generation(registry, generation, kTakeBackPatience));
   } catch (const std::exception& error) {
     log::warning("the next run removes what is left of {}: {}", generation.kept_name(), error.what());
   }

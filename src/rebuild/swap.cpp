@@ -14,6 +14,8 @@
 #include <atomic>
 #include <thread>
 
+#include "database.hpp"
+
 namespace pgbaton::rebuild {
 
 namespace {
@@ -37,9 +39,7 @@ class Terminator {
  public:
   Terminator(const Registry& registry, const std::string& databases)
       : connection_(pg::open_control(endpoint_of(registry.place(), registry.place().maintenance_db), "swap")),
-        sql_(fmt::format("select count(*) filter (where pg_terminate_backend(pid)) from pg_catalog.pg_stat_activity "
-                         "where datname in ({}) and backend_type = 'client backend'",
-                         databases)),
+        sql_(end_sessions_query(databases)),
         thread_([this](const std::stop_token& stop) { run(stop); }) {}
   int ended() {
     thread_.request_stop();
