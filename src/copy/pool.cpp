@@ -25,7 +25,7 @@ std::int64_t Work::bytes() const {
 }
 
 std::int64_t Work::bytes_total() const {
-  return share(table->job.state.bytes_total, part, table->ranges.size());
+  return share(table->bytes_total, part, table->ranges.size());
 }
 
 Pool::Pool(const PoolContext& shared, std::vector<CopyJob> jobs, const SplitRule& rule)
@@ -33,6 +33,7 @@ Pool::Pool(const PoolContext& shared, std::vector<CopyJob> jobs, const SplitRule
   for (auto& job : jobs) {
     auto table = std::make_shared<TableWork>();
     table->job = std::move(job);
+    table->bytes_total = table->job.state.bytes_total;
     table->ranges = plan_parts(table->job.table, rule);
     table->left = table->ranges.size();
     for (std::size_t part = 0; part < table->ranges.size(); ++part) queue_.push_back({table, part});

@@ -30,6 +30,7 @@ struct PoolContext {
 struct TableWork {
   CopyJob job;  // `table` is constant; `state` changes under the mutex when there are parts
   std::vector<BlockRange> ranges;
+  std::int64_t bytes_total = 0;      // the state's as it was at first: constant, for any thread
   std::mutex mutex;                  // of the parts: held while the target's table is emptied, and while a part commits
   bool begun = false;                // the table is empty and its parts are recorded
   std::size_t left = 1;              // ranges that are not committed
