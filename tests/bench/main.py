@@ -137,8 +137,8 @@ def parse(arguments):
     parser.add_argument("--only", default="")
     parser.add_argument("--json", default="")
     parser.add_argument("--results", default="")
-    for name in ("clone", "follow", "tail"):
-        parser.add_argument(f"--{name}-options", default="", type=str)
+    for name, default in (("clone", ""), ("follow", "--reader auto"), ("tail", "--reader walsender")):
+        parser.add_argument(f"--{name}-options", default=default)
     options = parser.parse_args(arguments)
     for name in ("clone", "follow", "tail"):
         setattr(options, f"{name}_options", getattr(options, f"{name}_options").split())
