@@ -135,10 +135,10 @@ const std::array kOptions = {
     OptionSpec{"ready-lag", "SIZE", &Options::ready_lag, kStreams, true, "",
                "the replica becomes ready only while the target is less WAL than this behind the source; default 16MB",
                1 << 13},
-    OptionSpec{
-        "reader", "HOW", &Options::reader, kStreams, true, "auto|walsender|peek",
-        "how the slot is read: as a stream (walsender, default), in large steps by SQL (peek, for backlogs; takes "
-        "a second, temporary slot), or auto: by the lag"},
+    OptionSpec{"reader", "HOW", &Options::reader, kStreams, true, "auto|walsender|peek",
+               "how the slot is read: auto (default): a backlog of more than 64 MB of WAL in large steps by SQL, from "
+               "a second, "
+               "temporary slot, and near the end as a stream; always as a stream (walsender), or always by SQL (peek)"},
     OptionSpec{
         "tombstones", "WHEN", &Options::tombstones, kStreams, true, "auto|always",
         "whether deletes leave a tombstone on the target: where an older change can still arrive (auto, default), "

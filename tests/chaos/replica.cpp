@@ -62,7 +62,8 @@ Tool Replica::launch(const Arguments& more) {
   all.insert(all.end(), {"--follow", "--progress", "none", "--slot-wait", "8s"});
   all.insert(all.end(), more.begin(), more.end());
   ++report_.starts;
-  return Tool(arguments("clone", all));
+  // Steps so small, and changes of readers at so little lag, that a round has many of them.
+  return Tool(arguments("clone", all), {{"PGBATON_FAILPOINTS", "peek_small_steps=on"}});
 }
 
 void Replica::start() {

@@ -21,6 +21,8 @@ Arguments random_options(Random& random) {
   if (chance(random, 60)) options.insert(options.end(), {"--max-rate", fmt::format("{}MB", pick(random, 4, 20))});
   if (chance(random, 40)) options.insert(options.end(), {"--split-above", "1MB"});
   if (chance(random, 20)) options.insert(options.end(), {"--guard", "none"});
+  static constexpr std::array kReaders{"auto", "peek", "walsender"};
+  options.insert(options.end(), {"--reader", kReaders[static_cast<std::size_t>(pick(random, 0, 2))]});
   return options;
 }
 

@@ -143,7 +143,7 @@ TEST_F(PeekFaults, HandsOverInBothDirectionsAsTheLagShrinksAndGrows) {
   ASSERT_TRUE(follower.wait_for_stderr("in large steps by SQL(.|\n)*the walsender of slot \"pgbaton\" goes on"))
       << follower.err();
   EXPECT_TRUE(marker_arrives()) << follower.err();
-  for (int i = 1; i <= 3; ++i) {
+  for (int i = 1; i <= 2; ++i) {
     fall_behind(follower);
     std::string seen = "in large steps by SQL(.|\n)*goes on";
     for (int n = 0; n < i; ++n) seen += "(.|\n)*in large steps by SQL(.|\n)*goes on";

@@ -37,7 +37,9 @@ constexpr std::array kPlaces{Place{"publication_created", 1},  Place{"slot_creat
                              Place{"stream_connected", 1},     Place{"apply_window_written", 20},
                              Place{"apply_before_commit", 20}, Place{"apply_after_commit", 20},
                              Place{"before_confirm", 5},       Place{"confirmed", 5},
-                             Place{"ready_recorded", 1}};
+                             Place{"ready_recorded", 1},       Place{"read_slot_copied", 2},
+                             Place{"peek_step_read", 10},      Place{"read_slot_advanced", 10},
+                             Place{"slot_advanced", 5}};
 
 std::string tail(const std::string& text) {
   constexpr std::size_t kTail = 3000;
@@ -78,12 +80,12 @@ class Round {
     {
       Writers writers(servers_.source.conninfo(database_), schemas_, random_(), kConnections);
       for (int i = 0, count = pick(random_, 1, 4); i < count; ++i) killed_start();
-      start({});
+      start();
       wait("ready");
       std::this_thread::sleep_for(Milliseconds(pick(random_, 0, 1500)));
       if (chance(random_, 50)) {
         stop();
-        start({});
+        start();
       }
       std::this_thread::sleep_for(Milliseconds(pick(random_, 200, 1000)));
       writers.stop();
@@ -142,6 +144,8 @@ class Round {
       options_.insert(options_.end(), {"--max-rate", fmt::format("{}kB", pick(random_, 100, 1000))});
     if (chance(random_, 30)) options_.insert(options_.end(), {"--split-above", "64kB"});
     if (chance(random_, 30)) options_.insert(options_.end(), {"--tombstones", "always"});
+    static constexpr std::array kReaders{"peek", "auto", "walsender"};
+    options_.insert(options_.end(), {"--reader", any_of(random_, kReaders)});
     std::cout << fmt::format("{}: {} schemas, {}", label_, schemas_.size(), fmt::join(options_, " ")) << std::endl;
   }
 
@@ -149,12 +153,12 @@ class Round {
     return {command, "--source", servers_.source.conninfo(database_), "--target", servers_.target.conninfo(database_)};
   }
 
-  void start(const testing::Environment& environment) {
+  void start(const std::string& failpoint = "") {
     Arguments all = arguments("clone");
     all.insert(all.end(), options_.begin(), options_.end());
     all.insert(all.end(), {"--follow", "--keyless", "insert-only", "--progress", "none"});
     tool_.reset();
-    tool_.emplace(all, environment);
+    tool_.emplace(all, testing::Environment{{"PGBATON_FAILPOINTS", "peek_small_steps=on" + failpoint}});
     ++report_.starts;
   }
 
@@ -162,14 +166,14 @@ class Round {
   void killed_start() {
     if (chance(random_, 60)) {
       const auto& place = any_of(random_, kPlaces);
-      start({{"PGBATON_FAILPOINTS", fmt::format("{}=kill@{}", place.name, pick(random_, 1, place.most))}});
+      start(fmt::format(",{}=kill@{}", place.name, pick(random_, 1, place.most)));
       // A place that only the stream passes is met soon after, or never.
       if (tool_->wait_for_stderr("ready:", Milliseconds(15'000)))
         std::this_thread::sleep_for(Milliseconds(pick(random_, 500, 1500)));
       end_of_start(fmt::format("failpoint {}", place.name));
     } else {
       static constexpr std::array kMilestones{"consistent point", "the copy is complete", "streaming from", "ready:"};
-      start({});
+      start();
       if (chance(random_, 75)) tool_->wait_for_stderr(any_of(random_, kMilestones), Milliseconds(15'000));
       std::this_thread::sleep_for(Milliseconds(pick(random_, 0, 1500)));
       end_of_start("killed");
@@ -196,7 +200,7 @@ class Round {
           unexplained(result);
           throw std::runtime_error(label_ + " cannot go on");
         }
-        start({});  // a session of the killed process was in the way
+        start();  // a session of the killed process was in the way
       }
       auto all = arguments("wait");
       all.insert(all.end(), {"--for", what, "--timeout", "4s"});

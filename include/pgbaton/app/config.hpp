@@ -49,7 +49,7 @@ struct Options {
   std::optional<Milliseconds> give_up_after;
   std::string on_failure = "keep", guard = "column", schema = "full", keyless = "insert-only", publication, pg_dump;
   std::string tombstones = "auto", tombstone_retention;  // "" or "auto", a size, a duration
-  std::string drift = "stop", missing = "stop", reader = "walsender";
+  std::string drift = "stop", missing = "stop", reader = "auto";
   bool no_owner = false, no_privileges = false, no_comments = false, no_security_labels = false;
   bool no_tablespaces = false, no_settings = false;
   catalog::TableFilter filter;
