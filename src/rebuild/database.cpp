@@ -41,10 +41,12 @@ Made model(Registry& registry, const std::optional<Generation>& live) {
   return made;
 }
 
-std::string create_statement(const std::string& name, const Made& made) {
+// Without a provider, which majors below 15 do not have, template0's own would be taken.
+std::string create_statement(const std::string& name, const Made& made, int server_version) {
   auto sql =
       fmt::format("create database {} template template0 encoding {} lc_collate {} lc_ctype {}", quote_identifier(name),
                   quote_literal(made.encoding), quote_literal(made.collate), quote_literal(made.ctype));
+  if (made.provider == "libc" && server_version >= 150000) sql += " locale_provider libc";
   if (made.provider == "icu") sql += " locale_provider icu icu_locale " + quote_literal(made.locale);
   if (made.provider == "builtin") sql += " locale_provider builtin builtin_locale " + quote_literal(made.locale);
   if (!made.icu_rules.empty()) sql += " icu_rules " + quote_literal(made.icu_rules);
@@ -79,7 +81,8 @@ void create_database(Registry& registry, Generation& generation, const std::opti
     throw Error(ErrorKind::preflight, fmt::format("there is a database {} that no rebuild of this registry made", name))
         .side(Side::target)
         .hint("Rename or drop it; generations are called so.");
-  registry.run("making database " + name, create_statement(name, model(registry, live)));
+  registry.run("making database " + name,
+               create_statement(name, model(registry, live), registry.connection().server_version()));
   PGBATON_FAILPOINT("rebuild_database_made");
   registry.created(generation);
   PGBATON_FAILPOINT("rebuild_database_recorded");

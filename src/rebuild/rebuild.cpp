@@ -57,7 +57,7 @@ class Limit {
   std::jthread thread_;
 };
 
-constexpr Milliseconds kTakeBackPatience{10'000};
+constexpr Milliseconds kTakeBackPatience{5'000};
 
 void log_report(const snapshot::RemovalReport& report) {
   for (const auto& line : report.removed) log::info("removed {}", line);

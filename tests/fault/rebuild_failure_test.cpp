@@ -1,5 +1,8 @@
 // A rebuild that fails: the generation before serves on, the next run is clean, and one line says what to do.
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include "rebuild.hpp"
 #include "support/small_disk.hpp"
@@ -157,6 +160,49 @@ TEST_F(RebuildFailureTest, S48_ServersDownAndDiskFull) {
   ASSERT_TRUE(disk.grow());
   expect_next_is_clean();
   target().stop(StopMode::immediate);  // before its disk goes
+}
+
+// The chapter of README, word for word: its file, its commands, and what stands in its crontab line.
+TEST_F(RebuildFailureTest, S48_TheChapterInReadme) {
+  auto text = read_test_data("../../README.md");
+  text = text.substr(text.find("\n### Rebuild\n"));
+  text = text.substr(0, text.find("\n### ", 1));
+  const auto replace = [](std::string in, const std::string& from, const std::string& to) {
+    EXPECT_THAT(in, HasSubstr(from));
+    for (std::size_t at = 0; (at = in.find(from, at)) != std::string::npos; at += to.size())
+      in.replace(at, from.size(), to);
+    return in;
+  };
+  std::string file;
+  std::vector<std::string> commands;
+  std::istringstream lines(text);
+  for (std::string row; std::getline(lines, row);) {
+    if (!row.starts_with("    ")) continue;
+    row = row.substr(4);
+    if (row.starts_with("0 2 * * * ")) row = row.substr(10);
+    if (row.starts_with("pgbaton "))
+      commands.push_back(row);
+    else
+      file += row + "\n";
+  }
+  EXPECT_EQ(commands.size(), 5u);
+  file = replace(file, "host=db1 dbname=shop user=pgbaton", source().conninfo());
+  file = replace(file, "host=db2 dbname=shop user=pgbaton", target().conninfo("shop"));
+  file = replace(file, "/etc/pgbaton/mask.sql", write_file("mask.sql", "update two set n = 0;"));
+  const auto path = write_file("app.yaml", file);
+  const auto version = next_version();
+  for (auto command : commands) {
+    SCOPED_TRACE(command);
+    command = replace(replace(command, "/etc/pgbaton/app.yaml", path), "pgbaton ", Tool::path() + " ");
+    const auto log = write_file("log", "");
+    EXPECT_EQ(std::system((command + " > " + log + " 2>&1").c_str()), 0) << read_file(log);
+    if (command.find("--max-duration") != std::string::npos) {
+      EXPECT_THAT(read_file(log), IsEmpty());
+    }
+  }
+  EXPECT_EQ(served_version(), version);
+  EXPECT_EQ(target().number("select sum(n) from two", "shop"), 0);
+  expect_clean(1);
 }
 
 TEST_F(RebuildFailureTest, MissingRightsAreNamed) {
