@@ -162,7 +162,8 @@ select distinct c.oid::bigint as table_oid
 std::string sequences_query() {
   return fmt::format(R"(
 select c.oid::bigint as oid, n.nspname as schema, c.relname as name, s.seqincrement as increment, s.seqmin as minimum,
-       s.seqmax as maximum, s.seqcycle as cycles, has_table_privilege(c.oid, 'SELECT') as readable
+       s.seqmax as maximum, s.seqcycle as cycles, has_table_privilege(c.oid, 'SELECT') as readable,
+       has_sequence_privilege(c.oid, 'UPDATE') as settable
   from pg_sequence s join pg_class c on c.oid = s.seqrelid join pg_namespace n on n.oid = c.relnamespace
  where {}
  order by n.nspname collate "C", c.relname collate "C")",

@@ -22,6 +22,7 @@ std::vector<Sequence> list_sequences(pqxx::transaction_base& transaction) {
     sequence.minimum = row["minimum"].as<std::int64_t>();
     sequence.maximum = row["maximum"].as<std::int64_t>();
     sequence.cycles = row["cycles"].as<bool>();
+    sequence.settable = row["settable"].as<bool>();
     if (!row["readable"].as<bool>()) {
       throw Error(ErrorKind::preflight, fmt::format("the role may not read sequence {}", sequence.name.quoted()))
           .sqlstate("42501")

@@ -98,7 +98,8 @@ class Restorer {
   }
 
   void add_unvalidated(const TocEntry& entry) try {
-    target_.exec(std::string(first_statement(entry.sql)) + " NOT VALID");
+    exec_waiting(target_, std::string(first_statement(entry.sql)) + " NOT VALID", "creating " + describe(entry),
+                 entry.table, stop_);
     warn(fmt::format("it was created NOT VALID; when the rows are mended, run: ALTER TABLE {} VALIDATE CONSTRAINT {}",
                      entry.table.quoted(), quote_identifier(entry.object)));
   } catch (const Error& error) {
@@ -136,7 +137,8 @@ class Restorer {
 
   bool refresh(const QualifiedName& view, std::string& reason) {
     try {
-      target_.exec_until("REFRESH MATERIALIZED VIEW " + view.quoted(), Deadline::never(), stop_);
+      const auto sql = "REFRESH MATERIALIZED VIEW " + view.quoted();
+      exec_waiting(target_, sql, sql, view, stop_);
       return true;
     } catch (const Error& error) {
       if (error.action() == Action::retry || error.sqlstate().empty()) throw;

@@ -10,9 +10,7 @@
 namespace pgbaton::copy {
 namespace {
 
-// ALTER TABLE waits for readers of the target, and everybody else waits behind it: so it waits for a short time only,
-// often.
-constexpr std::string_view kLockTimeout = "2s";
+// ALTER TABLE waits for readers of the target, in steps (ddl.hpp).
 constexpr int kLockTries = 30;
 constexpr Milliseconds kLockPause{500};
 
@@ -74,12 +72,19 @@ void drop_own_guard(pg::Control& target, const QualifiedName& table) try {
 
 }  // namespace
 
+std::string set_lock_timeout(bool local) {
+  return fmt::format(
+      "SELECT pg_catalog.set_config('lock_timeout', greatest(2000, setting::int + 500)::text, {}) FROM "
+      "pg_catalog.pg_settings WHERE name = 'deadlock_timeout'",
+      local);
+}
+
 void alter(pg::Control& target, const std::string& doing, const std::string& sql) {
   for (int tries = 1;; ++tries) {
     try {
       pg::control(Side::target, doing, [&] {
         pqxx::work tx(target);
-        tx.exec0(fmt::format("SET LOCAL lock_timeout = '{}'", kLockTimeout));
+        tx.exec1(set_lock_timeout(true));
         tx.exec0(sql);
         tx.commit();
       });

@@ -4,14 +4,18 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdlib>
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 
+#include "ddl.hpp"
 #include "sql_script.hpp"
 
 namespace pgbaton::copy {
 namespace {
+
+constexpr Milliseconds kLockPause{200};
 
 // A table takes locks on itself, its row types, TOAST table and TOAST index until the transaction ends.
 constexpr long kLocksPerEntry = 4;
@@ -86,6 +90,15 @@ void run_refusable(pg::Connection& target, const TocEntry& entry, const std::sto
   }
 }
 
+std::string lock_holders(pg::Connection& target, const QualifiedName& table) {
+  const auto rows = target.exec(fmt::format(
+      "select coalesce(string_agg(format('pid %s (%s)', pid, query), ', '), 'its holder has just ended') from (select "
+      "distinct a.pid, left(a.query, 60) as query from pg_catalog.pg_locks l join pg_catalog.pg_stat_activity a using "
+      "(pid) where l.relation = pg_catalog.to_regclass({}) and l.granted and a.pid <> pg_catalog.pg_backend_pid()) x",
+      quote_literal(table.quoted())));
+  return rows.text(0, 0);
+}
+
 }  // namespace
 
 std::string describe(const TocEntry& entry) {
@@ -96,13 +109,30 @@ std::string describe(const TocEntry& entry) {
 pg::Connection open_restore(const pg::Endpoint& target, std::string_view role) {
   auto connection = pg::Connection::open(target, role);
   connection.exec("SET check_function_bodies = off; SET client_min_messages = warning");
+  connection.exec(set_lock_timeout(false));
   return connection;
+}
+
+void exec_waiting(pg::Connection& target, const std::string& sql, const std::string& doing, const QualifiedName& table,
+                  const std::stop_token& stop) {
+  for (unsigned tries = 1;; ++tries) {
+    try {
+      target.exec_until(sql, Deadline::never(), stop);
+      return;
+    } catch (const Error& error) {
+      if (error.sqlstate() != "55P03" || target.in_transaction() || stop.stop_requested()) throw;
+    }
+    // The first time, and then more and more rarely.
+    if (std::has_single_bit(tries))
+      log::warning("{} waits for a lock on the target: {}", doing, lock_holders(target, table));
+    sleep_for(kLockPause, stop);
+  }
 }
 
 void run_entry(pg::Connection& target, const TocEntry& entry, const std::stop_token& stop) {
   if (first_statement(entry.sql).empty()) return;
   try {
-    target.exec_until(entry.sql, Deadline::never(), stop);
+    exec_waiting(target, entry.sql, "creating " + describe(entry), entry.table, stop);
   } catch (Error& error) {
     error.context("creating " + describe(entry));
     if (!entry.table.name.empty()) error.table(entry.table.quoted());
@@ -149,7 +179,9 @@ class Definitions {
  public:
   Definitions(const pg::Endpoint& target, const std::vector<TocEntry>& entries, const std::stop_token& stop,
               const RestoreRecord& record)
-      : entries_(entries), stop_(stop), record_(record), connection_(open_restore(target, "schema")) {}
+      : entries_(entries), stop_(stop), record_(record), connection_(open_restore(target, "schema")) {
+    connection_.exec("SET lock_timeout = 0");  // a step that fails would take its whole transaction with it
+  }
 
   void run() {
     const long limit = entries_per_transaction(connection_);

@@ -22,6 +22,26 @@ Error out_of_limits(const catalog::Sequence& sequence, std::int64_t gap) {
       .hint("Take a smaller --gap, or widen the limits of the sequence on both sides.");
 }
 
+// setval() of the ones before it could not be taken back.
+void require_settable(const catalog::Sequence& from, const catalog::Sequence& to) {
+  const auto name = to.name.quoted();
+  if (!to.settable)
+    throw Error(ErrorKind::preflight, fmt::format("the role may not set sequence {} on the target", name))
+        .side(Side::target)
+        .sqlstate("42501")
+        .table(name)
+        .hint(fmt::format("GRANT UPDATE ON SEQUENCE {} to this role. No sequence was set.", name));
+  if ((from.increment > 0) != (to.increment > 0))
+    throw Error(
+        ErrorKind::rejected,
+        fmt::format("sequence {} steps by {} on the source and by {} on the target: its next value would be one "
+                    "that the source gave",
+                    name, from.increment, to.increment))
+        .side(Side::target)
+        .table(name)
+        .hint(fmt::format("ALTER SEQUENCE {} INCREMENT {}; on the target. No sequence was set.", name, from.increment));
+}
+
 struct Setting {
   QualifiedName name;
   std::int64_t value = 0;
@@ -47,6 +67,7 @@ std::vector<Setting> plan(const std::vector<catalog::Sequence>& from, const std:
       if (missing != nullptr) missing->push_back(sequence.name);
       continue;
     }
+    require_settable(sequence, *found->second);
     const auto value = advanced_value(sequence, gap);
     const auto& limits = *found->second;
     if (!value) throw out_of_limits(sequence, gap).side(Side::source);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "check_parts.hpp"
+#include "preflight.hpp"
 
 namespace pgbaton::snapshot {
 
@@ -36,8 +37,8 @@ std::vector<std::string> with_rows(pg::Control& target, const std::vector<Match>
   for (std::size_t begin = 0; begin < matches.size(); begin += kAtOnce) {
     std::string sql;
     for (auto i = begin; i < std::min(begin + kAtOnce, matches.size()); ++i)
-      sql += fmt::format("{}select {} where exists (select from only {})", sql.empty() ? "" : " union all ", i,
-                         matches[i].own->name.quoted());
+      sql += fmt::format("{}select {} where exists (select from {})", sql.empty() ? "" : " union all ", i,
+                         own_rows(matches[i].own->name, matches[i].own->kind));
     for (auto row : tx.exec(sql)) found.push_back(matches[row[0].as<std::size_t>()].own->name.quoted());
   }
   return found;
@@ -46,6 +47,49 @@ std::vector<std::string> with_rows(pg::Control& target, const std::vector<Match>
 std::vector<std::string> sorted(std::vector<std::string> names) {
   std::ranges::sort(names);
   return names;
+}
+
+// A partitioned table without a partition takes no row.
+void check_partitions(pg::Control& target, const std::vector<Match>& matches, Findings& findings) {
+  pqxx::nontransaction tx(target);
+  auto rows = tx.exec_params(
+      "select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = "
+      "any($1::oid[]) and c.relkind = 'p' and not exists (select from pg_partition_tree(c.oid) t join pg_class l on "
+      "l.oid = t.relid where l.relkind <> 'p') order by 1, 2",
+      oids(matches));
+  for (auto row : rows) {
+    const auto name = quoted(row[0], row[1]);
+    findings.blocker("target.no_partition", name,
+                     "the target's table is partitioned and has no partition, so it can take no row",
+                     fmt::format("CREATE TABLE … PARTITION OF {} …; on the target, or make it a plain table.", name));
+  }
+}
+
+// Rows arrive under the names of the source's partitions, whatever the target has under the name of their root.
+void check_absent(const TablePlan& plan, const std::map<QualifiedName, const catalog::Table*>& by_name,
+                  const std::vector<const copy::CopyJob*>& absent, Findings& findings) {
+  std::map<catalog::Oid, const catalog::Table*> roots;
+  for (const auto& job : plan.jobs)
+    if (job.table.kind == 'p') roots[job.table.oid] = &job.table;
+  std::map<QualifiedName, std::vector<std::string>> of_roots;
+  std::vector<std::string> others;
+  for (const auto* job : absent) {
+    const auto root = roots.find(job->table.root_oid);
+    if (root != roots.end() && by_name.contains(root->second->name))
+      of_roots[root->second->name].push_back(job->table.name.quoted());
+    else
+      others.push_back(job->table.name.quoted());
+  }
+  for (const auto& [root, leaves] : of_roots)
+    findings.blocker(
+        "target.partition_missing", root.quoted(),
+        fmt::format("it is partitioned on the source, and the rows arrive under the names of its partitions; the "
+                    "target, where it is a {} table, lacks {}",
+                    by_name.at(root)->kind == 'p' ? "partitioned" : "plain", first_few(leaves)),
+        "Create these on the target, as its partitions or as plain tables; or use --schema full.");
+  if (!others.empty())
+    findings.blocker("target.table_missing", first_few(others), "--schema none, but the target lacks these tables",
+                     "Create them, leave them out with --exclude-table, or use --schema full.");
 }
 
 void check_columns(const Match& match, Findings& findings) {
@@ -190,17 +234,16 @@ void check_own_tables(const CheckOptions& options, CheckSide& target, const Tabl
   std::map<QualifiedName, const catalog::Table*> by_name;
   for (const auto& table : existing) by_name[table.name] = &table;
   std::vector<Match> matches;
-  std::vector<std::string> absent;
+  std::vector<const copy::CopyJob*> absent;
   for (const auto& job : plan.jobs) {
     if (job.state.phase == state::TablePhase::skipped) continue;
     if (const auto found = by_name.find(job.table.name); found != by_name.end())
       matches.push_back({&job, found->second});
     else
-      absent.push_back(job.table.name.quoted());
+      absent.push_back(&job);
   }
-  if (!absent.empty())
-    findings.blocker("target.table_missing", first_few(absent), "--schema none, but the target lacks these tables",
-                     "Create them, leave them out with --exclude-table, or use --schema full.");
+  check_absent(plan, by_name, absent, findings);
+  check_partitions(*target.connection, matches, findings);
   const auto readable = check_rights(target, matches, findings);
   if (auto filled = with_rows(*target.connection, readable); !filled.empty())
     findings.blocker(

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace pgbaton::snapshot {
@@ -22,28 +23,35 @@ std::string first_few(const std::vector<QualifiedName>& names) {
   return text;
 }
 
-std::set<QualifiedName> names_on_target(pg::Control& target) {
-  std::set<QualifiedName> names;
-  for (const auto& table : catalog::load_tables(target, {}, Side::target)) names.insert(table.name);
-  return names;
+// Names and kinds.
+std::map<QualifiedName, char> tables_on_target(pg::Control& target) {
+  std::map<QualifiedName, char> tables;
+  for (const auto& table : catalog::load_tables(target, {}, Side::target)) tables.emplace(table.name, table.kind);
+  return tables;
 }
 
-std::vector<QualifiedName> non_empty(pg::Control& target, const std::vector<QualifiedName>& names) {
+std::vector<QualifiedName> non_empty(pg::Control& target, const std::map<QualifiedName, char>& tables) {
   return pg::control(Side::target, "looking whether the target's tables are empty", [&] {
     std::vector<QualifiedName> found;
     pqxx::nontransaction tx(target);
-    for (const auto& name : names)
-      if (tx.exec1("select exists (select from only " + name.quoted() + ")")[0].as<bool>()) found.push_back(name);
+    for (const auto& [name, kind] : tables)
+      if (tx.exec1(fmt::format("select exists (select from {})", own_rows(name, kind)))[0].as<bool>())
+        found.push_back(name);
     return found;
   });
 }
 
 void require_empty_tables(pg::Control& target, const TablePlan& plan) {
-  auto existing = names_on_target(target);
-  std::vector<QualifiedName> missing, present;
-  for (const auto& job : plan.jobs)
-    if (job.state.phase != TablePhase::skipped)
-      (existing.contains(job.table.name) ? present : missing).push_back(job.table.name);
+  const auto existing = tables_on_target(target);
+  std::vector<QualifiedName> missing;
+  std::map<QualifiedName, char> present;
+  for (const auto& job : plan.jobs) {
+    if (job.state.phase == TablePhase::skipped) continue;
+    if (const auto found = existing.find(job.table.name); found != existing.end())
+      present.insert(*found);
+    else
+      missing.push_back(job.table.name);
+  }
   if (!missing.empty())
     throw Error(ErrorKind::preflight, "--schema none, but the target lacks " + first_few(missing))
         .side(Side::target)
@@ -104,11 +112,15 @@ void require_names_free(pg::Control& source, const CloneOptions& options, const 
     refuse("publication", plan.publication_inserts);
 }
 
+std::string own_rows(const QualifiedName& table, char kind) {
+  return (kind == 'p' ? "" : "only ") + table.quoted();
+}
+
 void require_target_tables(pg::Control& target, const CloneOptions& options, const TablePlan& plan, bool restored) {
   if (options.replace_rows) return;
   if (options.schema == SchemaMode::none) return require_empty_tables(target, plan);
   if (restored) return;
-  auto existing = names_on_target(target);
+  const auto existing = tables_on_target(target);
   std::vector<QualifiedName> there;
   for (const auto& job : plan.jobs)
     if (existing.contains(job.table.name)) there.push_back(job.table.name);

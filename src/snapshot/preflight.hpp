@@ -1,6 +1,7 @@
 // What must hold before anything is made. The command `check` looks at more; these are the conditions under which a
 // clone would destroy, mix up or adopt something that is not its own.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "build.hpp"
@@ -16,6 +17,9 @@ void require_names_free(pg::Control& source, const CloneOptions& options, const 
 // --schema full: none of the tables exists (unless an earlier generation of this replica restored them, `restored`);
 // --schema none: all exist and are empty.
 void require_target_tables(pg::Control& target, const CloneOptions& options, const TablePlan& plan, bool restored);
+// What FROM takes to see a table's own rows, and not those of its children by inheritance: those of a partitioned table
+// (kind 'p') are in its partitions.
+std::string own_rows(const QualifiedName& table, char kind);
 // An administrator's publication: exists, publishes all four actions and every planned table whole.
 void verify_publication(pg::Control& source, const std::string& name, const std::vector<copy::CopyJob>& jobs);
 

@@ -18,6 +18,7 @@
 #include <set>
 
 #include "definitions.hpp"
+#include "preflight.hpp"
 #include "remnants.hpp"
 
 namespace pgbaton::snapshot {
@@ -211,8 +212,8 @@ void empty_tables(pg::Control& target, const state::Replica& replica, const std:
     std::string list;
     for (const auto& table : tables) {
       if (table.phase == TablePhase::skipped) continue;
-      auto there = tx.exec_params1("select to_regclass($1) is not null", table.name.quoted())[0].as<bool>();
-      if (there) list += (list.empty() ? "only " : ", only ") + table.name.quoted();
+      auto kind = tx.exec_params("select relkind from pg_class where oid = to_regclass($1)", table.name.quoted());
+      if (!kind.empty()) list += (list.empty() ? "" : ", ") + own_rows(table.name, *kind[0][0].c_str());
     }
     if (!list.empty()) tx.exec("truncate " + list);
     tx.commit();

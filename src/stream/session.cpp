@@ -21,6 +21,8 @@ constexpr std::size_t kChunkBytes = 256 * 1024;
 // The shares of --memory: half waits in the queue, a quarter is the window being written; the rest is for the
 // statements made from it and the receiver's own chunk.
 constexpr std::uint64_t kQueueShare = 2, kWindowShare = 4;
+// Of the failpoint tiny_windows: nearly every transaction is written in several parts.
+constexpr std::size_t kTinyWindow = 2;
 constexpr Milliseconds kHousekeeping{1000};
 constexpr Milliseconds kRequestInterval{250};
 // While nothing comes; the shorter one while a cut waits for a position, with the appliers at rest.
@@ -82,7 +84,7 @@ Session::Session(SessionContext context)
   open_reader();
 
   ApplyLoopOptions loop_options;
-  loop_options.window_changes = options.window_changes;
+  loop_options.window_changes = PGBATON_FAILPOINT_SET("tiny_windows") ? kTinyWindow : options.window_changes;
   loop_options.window_bytes = options.memory_bytes / kWindowShare;
   loop_options.window_age = options.window_age;
   loop_options.applied_lsn = start_lsn_;

@@ -14,8 +14,8 @@ enum class Harm {
   kill,            // SIGKILL to itself
   error,           // a failure that passes (action retry)
   stop,            // a failure that stays
-  source_down,     // the source is restarted, -m immediate
-  target_down,     // the target is restarted, -m immediate
+  source_down,     // the source is restarted, -m immediate, and is back when the tool goes on
+  target_down,     // the target, likewise
   source_backend,  // pg_terminate_backend of the sessions with FaultRow::role on the source
   target_backend,  // the same on the target
   cut_source,      // every connection to the source breaks
@@ -24,13 +24,10 @@ enum class Harm {
 
 enum class Command { clone, follow, huge_follow, finish, drop };
 
-// Whether a server is back in time to be waited for is chance: the run gets over it (0) or ends with 1.
-inline constexpr int kOneOrNone = -1;
-
 struct FaultRow {
   const char* point;  // failpoint, "name" or "name@N"
   Harm harm;
-  int code = 137;          // of the run that met the fault; 0: it got over it by itself; kOneOrNone: either
+  int code = 137;          // of the run that met the fault; 0: it got over it by itself
   const char* phase = "";  // what status says afterwards; one of several as "a|b", "" anything
   const char* role = "";   // for *_backend: LIKE pattern of the connection's role
   const char* says = "";   // regular expression that stderr must match
@@ -68,7 +65,10 @@ class FaultTable : public PairTest {
   Outcome run_row(Command command, const FaultRow& row);
   ToolResult meet_fault(Command command, const FaultRow& row);
   void do_harm(const FaultRow& row);
-  void terminate(Cluster& server, const std::string& database, const std::string& role);
+  std::string sessions(const std::string& role) const;  // FROM clause: the tool's, by role pattern
+  void wait_gone(Cluster& server, const std::string& role);
+  void terminate(Cluster& server, const std::string& role);
+  void cut(Proxy& proxy, Cluster& server);
   std::string follow_on(Tool& tool);
   std::string start_again(Command command);
   std::string end_state(Command command);

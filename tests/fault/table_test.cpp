@@ -5,6 +5,9 @@
 namespace pgbaton::testing {
 namespace {
 
+// The snapshot was lost with the source's sessions, and the rest of the tables got another.
+constexpr const char* kNewBoundary = "new boundary [0-9A-F]+/[0-9A-F]+ from temporary slot";
+
 class FaultTableTest : public FaultTable {};
 
 TEST_F(FaultTableTest, BeforeTheCopy) {
@@ -21,15 +24,15 @@ TEST_F(FaultTableTest, BeforeTheCopy) {
                            {"publication_created", Harm::error, 1, "none"},
                            {"slot_created", Harm::stop, 1, "none"},
                            {"schema_before_commit", Harm::stop, 1, "none"},
-                           {"replica_recorded", Harm::source_down, kOneOrNone},
-                           {"publication_created", Harm::target_down, kOneOrNone},
-                           {"slot_created", Harm::source_backend, 1, "", "slot"},
+                           {"replica_recorded", Harm::source_down, 1, "none"},
+                           {"publication_created", Harm::target_down, 1, "none"},
+                           {"slot_created", Harm::source_backend, 1, "none", "slot"},
                            {"snapshot_settled", Harm::source_backend, 0, "ready", "holder"},
-                           {"slot_recorded", Harm::source_down, kOneOrNone, "none|ready"},
-                           {"slot_recorded", Harm::target_down, kOneOrNone},
-                           {"schema_before_commit", Harm::target_backend, 1, "", "schema"},
-                           {"schema_before_commit", Harm::cut_target, 1, ""},
-                           {"slot_created", Harm::cut_source, 1, ""},
+                           {"slot_recorded", Harm::source_down, 0, "ready", "", kNewBoundary},
+                           {"slot_recorded", Harm::target_down, 1, "none"},
+                           {"schema_before_commit", Harm::target_backend, 1, "copying", "schema"},
+                           {"schema_before_commit", Harm::cut_target, 1, "copying"},
+                           {"slot_created", Harm::cut_source, 1, "none"},
                        });
 }
 
@@ -38,16 +41,16 @@ TEST_F(FaultTableTest, Copy) {
                            {"copy_table_half", Harm::kill, 137, "copying"},
                            {"copy_before_commit", Harm::kill, 137, "copying"},
                            {"copy_after_commit", Harm::kill, 137, "copying"},
-                           {"table_copied@3", Harm::kill, 137, "copying|indexing"},
+                           {"table_copied@3", Harm::kill, 137, "copying"},
                            {"copy_table_half", Harm::error, 0, "ready"},
                            {"copy_table_half", Harm::stop, 1, "copying"},
                            {"copy_table_half", Harm::source_backend, 0, "ready", "copy-%"},
                            {"copy_table_half", Harm::target_backend, 0, "ready", "copy-%"},
                            {"copy_table_half", Harm::source_backend, 0, "ready", "holder"},
-                           {"copy_table_half", Harm::source_down, 0, "ready", "", "boundary|imported"},
+                           {"copy_table_half", Harm::source_down, 0, "ready", "", kNewBoundary},
                            {"copy_before_commit", Harm::target_down, 0, "ready"},
                            {"copy_after_commit", Harm::target_down, 0, "ready"},
-                           {"copy_table_half", Harm::cut_source, 0, "ready", "", "boundary|imported"},
+                           {"copy_table_half", Harm::cut_source, 0, "ready", "", kNewBoundary},
                            {"copy_before_commit", Harm::cut_target, 0, "ready"},
                        });
 }

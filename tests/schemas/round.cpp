@@ -71,7 +71,8 @@ class Round {
         report_(report),
         random_(seed * 1'000'003 + static_cast<std::uint64_t>(number)),
         database_(fmt::format("schemas_{}", number)),
-        label_(fmt::format("seed {} round {}", seed, number)) {
+        label_(fmt::format("seed {} round {}", seed, number)),
+        grows_(chance(random_, 50)) {
     create(schemas);
     choose_options();
   }
@@ -82,6 +83,7 @@ class Round {
       for (int i = 0, count = pick(random_, 1, 4); i < count; ++i) killed_start();
       start();
       wait("ready");
+      if (chance(random_, 50)) set_traps();
       std::this_thread::sleep_for(Milliseconds(pick(random_, 0, 1500)));
       if (chance(random_, 50)) {
         stop();
@@ -93,6 +95,7 @@ class Round {
       for (const auto& [message, failure] : writers.errors())
         fail(fmt::format("{} times {}: {}", failure.count, message, failure.example));
     }
+    if (grows_) show_every_column();
     wait("caught-up");
     stop();
     compare("after the stream");
@@ -114,7 +117,7 @@ class Round {
       session.exec(fmt::format("create schema {0}; set search_path = {0}, public", schema.name));
       session.exec(kOwnTypes);
       for (int t = 0, tables = pick(random_, 2, 4); t < tables; ++t) {
-        schema.tables.push_back(make_table(random_, schema.name, t));
+        schema.tables.push_back(make_table(random_, schema.name, schema.tables, grows_));
         fill(session, schema.tables.back());
       }
       report_.tables += static_cast<long long>(schema.tables.size());
@@ -123,7 +126,7 @@ class Round {
   }
 
   void fill(testing::Session& session, const Table& table) {
-    ++report_.kinds[describe(table.identity)];
+    count_kind(table);
     try {
       session.exec(table.definition);
     } catch (const testing::SqlError& error) {
@@ -131,6 +134,17 @@ class Round {
     }
     for (int i = 0, count = pick(random_, 0, 12); i < count; ++i)
       run_transaction(session, {{"begin"}, {insert_rows(random_, table, pick(random_, 1, 6), true)}, {"commit"}});
+  }
+
+  void count_kind(const Table& table) {
+    const auto holds = [&](const char* text) { return table.definition.find(text) != std::string::npos; };
+    ++report_.kinds[std::string("identity ") + describe(table.identity)];
+    if (!table.leaves.empty()) ++report_.kinds["partitioned"];
+    if (!table.children.empty()) ++report_.kinds["with a child"];
+    if (holds("foreign key")) ++report_.kinds["foreign key"];
+    if (!table.area.empty()) ++report_.kinds["exclusion constraint"];
+    if (holds("create trigger")) ++report_.kinds["triggers"];
+    if (!table.later.empty()) ++report_.kinds["columns to come"];
   }
 
   void choose_options() {
@@ -146,19 +160,70 @@ class Round {
     if (chance(random_, 30)) options_.insert(options_.end(), {"--tombstones", "always"});
     static constexpr std::array kReaders{"peek", "auto", "walsender"};
     options_.insert(options_.end(), {"--reader", any_of(random_, kReaders)});
+    if (grows_) options_.insert(options_.end(), {"--drift", "add-columns"});
     std::cout << fmt::format("{}: {} schemas, {}", label_, schemas_.size(), fmt::join(options_, " ")) << std::endl;
+  }
+
+  // Triggers that only the target has, and that must never fire.
+  void set_traps() {
+    auto session = servers_.target.session(database_);
+    session.exec(
+        "create function public.never() returns trigger language plpgsql as $$ begin raise exception 'fired'; end $$");
+    for (const auto& schema : schemas_)
+      for (const auto& table : schema.tables)
+        set_trap(session, fmt::format("create trigger never before insert or update or delete on {} for each row "
+                                      "execute function public.never()",
+                                      table.name));
+  }
+
+  // Locks of a table and its partitions, taken against the applier's.
+  static void set_trap(testing::Session& session, const std::string& sql) {
+    for (;;) {
+      try {
+        session.exec(sql);
+        return;
+      } catch (const testing::SqlError& error) {
+        if (error.sqlstate != "40P01") throw;
+      }
+    }
+  }
+
+  // A column comes to the target with the first row that has it: every table gets such a row.
+  void show_every_column() {
+    auto session = servers_.source.session(database_);
+    for (const auto& schema : schemas_) {
+      session.exec("set search_path = " + schema.name + ", public");
+      for (const auto& table : schema.tables) show_columns(session, table);
+    }
+  }
+
+  void show_columns(testing::Session& session, const Table& table) {
+    if (!table.insert_only() && session.exec(fmt::format("update {} set {} = {}", table.name, kChooser, kChooser)) > 0)
+      return;
+    constexpr int kTries = 100;  // keys that are taken, foreign keys that lead nowhere
+    for (int i = 0; i < kTries; ++i) {
+      try {
+        if (session.exec(insert_rows(random_, table, 1, false)) > 0) return;
+      } catch (const testing::SqlError&) {  // another row, then
+      }
+    }
+    fail("no row could be inserted into " + table.name);
   }
 
   Arguments arguments(const std::string& command) const {
     return {command, "--source", servers_.source.conninfo(database_), "--target", servers_.target.conninfo(database_)};
   }
 
+  // `failpoint`: one more for PGBATON_FAILPOINTS, or "".
   void start(const std::string& failpoint = "") {
+    std::string points = "peek_small_steps=on";
+    if (chance(random_, 30)) points += ",tiny_windows=on";
+    if (!failpoint.empty()) points += "," + failpoint;
     Arguments all = arguments("clone");
     all.insert(all.end(), options_.begin(), options_.end());
     all.insert(all.end(), {"--follow", "--keyless", "insert-only", "--progress", "none"});
     tool_.reset();
-    tool_.emplace(all, testing::Environment{{"PGBATON_FAILPOINTS", "peek_small_steps=on" + failpoint}});
+    tool_.emplace(all, testing::Environment{{"PGBATON_FAILPOINTS", points}});
     ++report_.starts;
   }
 
@@ -166,7 +231,7 @@ class Round {
   void killed_start() {
     if (chance(random_, 60)) {
       const auto& place = any_of(random_, kPlaces);
-      start(fmt::format(",{}=kill@{}", place.name, pick(random_, 1, place.most)));
+      start(fmt::format("{}=kill@{}", place.name, pick(random_, 1, place.most)));
       // A place that only the stream passes is met soon after, or never.
       if (tool_->wait_for_stderr("ready:", Milliseconds(15'000)))
         std::this_thread::sleep_for(Milliseconds(pick(random_, 500, 1500)));
@@ -260,6 +325,7 @@ class Round {
   Report& report_;
   Random random_;
   const std::string database_, label_;
+  const bool grows_;  // columns are added meanwhile
   std::string guard_;
   Arguments options_;
   std::vector<Schema> schemas_;

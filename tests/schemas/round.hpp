@@ -17,7 +17,7 @@ struct Servers {
 struct Report {
   long long schemas = 0, tables = 0, committed = 0, starts = 0;
   std::map<std::string, long long> ends;   // how starts of the tool ended: "killed", "failpoint x", "stopped"
-  std::map<std::string, long long> kinds;  // tables by identity and guard
+  std::map<std::string, long long> kinds;  // tables by identity and by what else they have
   std::vector<std::string> failures;       // differences, ends that nothing explains, statements that were wrong
   void fail(const std::string& what);
 };

@@ -15,6 +15,26 @@ constexpr std::array kOddNames{
     "plain",  "\"Order\"", "\"select\"", "\"a.b\"", "\"it's\"", "\"a\"\"b\"", "\"\xc3\xa4\xe2\x82\xac\"",
     "\"%s\"", "\"x y\"",   "\"\\\\n\"",  "\"{}\""};
 
+// Defaults that leave every older row the same value, and types of all kinds of storage.
+constexpr std::array kLaterColumns{
+    std::array{"int", "7"},
+    std::array{"int default 5", "default"},
+    std::array{"int not null default 9", "8"},
+    std::array{"text default 'it''s\\'", "repeat('later', 700)"},
+    std::array{"text collate \"C\"", "'c'"},
+    std::array{"timestamptz default now()", "'infinity'"},
+    std::array{"numeric(10,2) default 1.50", "2.5"},
+    std::array{"float8 default '-0'", "'NaN'"},
+    std::array{"\"Mood\" default 'o''k'", "'sad'"},
+    std::array{"text[] default '{a,\"b c\",NULL}'", "'{}'"},
+    std::array{"pair", "row(1, 'p', null)::pair"},
+    std::array{"jsonb default '{\"a\": [1.0]}'", "null"},
+    std::array{"bytea default '\\x00ff'", "'\\x'"},
+    std::array{"date default 'infinity'", "'0044-03-15 BC'"},
+    std::array{"public.citext default 'MiXed'", "'mIXED'"},
+    std::array{"box", "box(point(0, 0), point(1, 1))"},
+};
+
 std::string odd_name(Random& random, const std::string& unique) {
   if (chance(random, 60)) return unique;
   std::string name = any_of(random, kOddNames);
@@ -25,15 +45,18 @@ std::string odd_name(Random& random, const std::string& unique) {
 
 class Maker {
  public:
-  Maker(Random& random, std::string schema, int number)
-      : random_(random), schema_(std::move(schema)), number_(number) {}
+  Maker(Random& random, std::string schema, const std::vector<Table>& earlier)
+      : random_(random), schema_(std::move(schema)), earlier_(earlier), number_(static_cast<int>(earlier.size())) {}
 
-  Table make() {
+  Table make(bool grows) {
     choose_identity();
     table_.name = schema_ + "." + odd_name(random_, fmt::format("t{}", number_));
     partitioned_ = table_.keyed() && table_.identity == Identity::primary_key && chance(random_, 22);
     add_keys();
     add_columns();
+    add_reference();
+    if (!partitioned_)  // the order of columns is the table's own
+      std::shuffle(table_.columns.begin(), table_.columns.end(), random_);
     create();
     set_identity();
     decorate();
@@ -41,6 +64,8 @@ class Maker {
       add_partitions();
     else if (chance(random_, 12))
       add_child();
+    add_foreign_key();
+    if (grows) stock_later_columns();
     return std::move(table_);
   }
 
@@ -73,6 +98,10 @@ class Maker {
       table_.turn = "turn";
       table_.columns.push_back({"turn", &integer_type()});
     }
+    if (chance(random_, 15) && !partitioned_ && !table_.insert_only()) {
+      table_.area = "area";
+      table_.columns.push_back({"area", &range_type()});
+    }
     for (int i = 0, count = pick(random_, 1, 7); i < count; ++i)
       table_.columns.push_back({odd_name(random_, fmt::format("c{}", i)), &any_type(random_)});
     const bool may_generate = table_.identity != Identity::full && table_.identity != Identity::deferrable_full;
@@ -81,8 +110,41 @@ class Maker {
       column.generated = true;
       table_.columns.push_back(column);
     }
-    if (!partitioned_)  // the order of columns is the table's own
-      std::shuffle(table_.columns.begin(), table_.columns.end(), random_);
+  }
+
+  // A column of the type of another table's key, or of the own one. Not where UPDATEs are not carried: CASCADE makes
+  // some.
+  void add_reference() {
+    if (table_.insert_only() || !chance(random_, 35)) return;
+    const bool own = table_.keyed() && chance(random_, 30);
+    if (!own && earlier_.empty()) return;
+    const auto& to = own ? table_ : any_of(random_, earlier_);
+    const auto keys = to.keys();
+    const bool refuses_null = !keys.empty() && keys[0]->type->name == std::string("label");
+    if (!to.keyed() || keys.size() != 1 || refuses_null) return;
+    Column column{odd_name(random_, "r"), keys[0]->type};
+    column.reference = fmt::format("(select {} from only {} order by random() limit 1)", keys[0]->name, to.name);
+    if (!to.leaves.empty() || (own && partitioned_))
+      column.reference = fmt::format("(select {} from {} order by random() limit 1)", keys[0]->name, to.name);
+    reference_ = fmt::format("foreign key ({}) references {} ({})", column.name, to.name, keys[0]->name);
+    table_.columns.push_back(column);
+  }
+
+  void add_foreign_key() {
+    static constexpr std::array kActions{"",
+                                         "on delete cascade",
+                                         "on delete set null on update cascade",
+                                         "on delete cascade on update cascade",
+                                         "deferrable initially deferred",
+                                         "on update cascade deferrable"};
+    if (!reference_.empty()) add("alter table {} add {} {};\n", table_.name, reference_, any_of(random_, kActions));
+  }
+
+  void stock_later_columns() {
+    for (int i = 0, count = pick(random_, 1, 3); i < count; ++i) {
+      const auto& kind = any_of(random_, kLaterColumns);
+      table_.later.push_back({odd_name(random_, fmt::format("later{}", i)), kind[0], kind[1]});
+    }
   }
 
   std::string describe(const Column& column) const {
@@ -113,6 +175,9 @@ class Maker {
                           chance(random_, 50) ? "deferred" : "immediate");
     if (!table_.turn.empty())
       list += chance(random_, 50) ? ", unique (turn)" : ", unique (turn) deferrable initially deferred";
+    if (!table_.area.empty())
+      list += fmt::format(", exclude using gist (area with &&){}",
+                          chance(random_, 50) ? "" : " deferrable initially deferred");
     table_.definition = fmt::format("create table {} ({}){};\n", table_.name, list, partition_clause());
     if (dropped >= 0) add("alter table {} drop column gone;\n", table_.name);
   }
@@ -141,6 +206,18 @@ class Maker {
             kStorages[static_cast<std::size_t>(pick(random_, 1, 3))]);
     if (!partitioned_ && chance(random_, 15)) add("alter table {} set (fillfactor = 40);\n", table_.name);
     if (chance(random_, 20)) add("create index on {} ({});\n", table_.name, kChooser);
+    add_triggers();
+  }
+
+  // What they do on the source arrives as rows; on the target they must not do it again.
+  void add_triggers() {
+    if (chance(random_, 15))
+      add("create trigger note after insert or update or delete on {} for each row execute function note();\n",
+          table_.name);
+    if (chance(random_, 15))
+      add("alter table {0} add bumps int not null default 0;\n"
+          "create trigger bump before insert or update on {0} for each row execute function bump();\n",
+          table_.name);
   }
 
   // Some leaves have another order of columns, or partitions of their own.
@@ -188,7 +265,9 @@ class Maker {
 
   Random& random_;
   const std::string schema_;
+  const std::vector<Table>& earlier_;
   const int number_;
+  std::string reference_;  // a foreign key without its actions
   bool partitioned_ = false;
   std::string way_;
   Table table_;
@@ -206,12 +285,12 @@ std::vector<const Column*> Table::keys() const {
 std::vector<const Column*> Table::plain() const {
   std::vector<const Column*> list;
   for (const auto& column : columns)
-    if (!column.key && !column.generated && column.name != turn) list.push_back(&column);
+    if (!column.key && !column.generated && column.name != turn && column.name != area) list.push_back(&column);
   return list;
 }
 
-Table make_table(Random& random, const std::string& schema, int number) {
-  return Maker(random, schema, number).make();
+Table make_table(Random& random, const std::string& schema, const std::vector<Table>& earlier, bool grows) {
+  return Maker(random, schema, earlier).make(grows);
 }
 
 }  // namespace pgbaton::schemas

@@ -19,6 +19,11 @@ create domain label as text not null default 'none' constraint short check (leng
 create type pair as (a int, "B b" text, c numeric(10,2)[]);
 create type nested as (p pair, m "Mood", d positive);
 create type span as range (subtype = text, collation = "C");
+create table audit (id bigserial primary key, what text);
+create function note() returns trigger language plpgsql as $$ begin
+  insert into audit (what) values (tg_table_name || ' ' || tg_op); return null; end $$;
+create function bump() returns trigger language plpgsql as $$ begin
+  new.bumps := new.bumps + 1; return new; end $$;
 )";
 
 namespace {
@@ -212,6 +217,10 @@ const Type& any_key_type(Random& random) {
 }
 const Type& integer_type() {
   return kTypes[0];
+}
+const Type& range_type() {
+  static const Type kRange{"int4range", range};
+  return kRange;
 }
 
 }  // namespace pgbaton::schemas

@@ -18,6 +18,7 @@ std::span<const Type> all_types();
 const Type& any_type(Random& random);
 const Type& any_key_type(Random& random);
 const Type& integer_type();
+const Type& range_type();
 
 // Once per database; once per schema.
 extern const char* const kSharedTypes;

@@ -101,13 +101,14 @@ bool is_one_of(const std::vector<std::string>& list, const std::string& word) {
 
 }  // namespace
 
-std::vector<Shape> load_shapes() {
+std::vector<Shape> load_shapes(const std::string& pattern) {
   std::vector<Shape> all, chosen;
   for (const auto* file : kFiles) load_file(file, all);
   const char* wanted = std::getenv("PGBATON_TEST_SHAPE");
-  const std::regex pattern(wanted == nullptr ? "" : wanted);
-  std::copy_if(all.begin(), all.end(), std::back_inserter(chosen),
-               [&](const Shape& shape) { return std::regex_search(shape.name, pattern); });
+  const std::regex of_caller(pattern), of_user(wanted == nullptr ? "" : wanted);
+  std::copy_if(all.begin(), all.end(), std::back_inserter(chosen), [&](const Shape& shape) {
+    return std::regex_search(shape.name, of_caller) && std::regex_search(shape.name, of_user);
+  });
   return chosen;
 }
 
@@ -142,7 +143,7 @@ void ShapesTest::run_lines(Cluster& cluster, const Shape& shape, const std::vect
 
 void ShapesTest::prepare(const ShapesOptions& options) {
   target_role_ = options.target_role;
-  shapes_ = load_shapes();
+  shapes_ = load_shapes(options.shapes);
   std::erase_if(shapes_, [&](const Shape& shape) { return shape.superuser && !target_role_.empty(); });
   for (auto* cluster : {&source(), &target()}) {
     cluster->exec("create role shape_owner; create role shape_reader; create role carrier superuser login");
@@ -160,6 +161,7 @@ void ShapesTest::prepare(const ShapesOptions& options) {
   }
   if (HasFailure()) FAIL() << "the source could not be prepared";
   create_marker();
+  source().exec("create table beside (id bigint generated always as identity primary key, v text)");
   create_filled("brake", kBrakeRows, kBrakeWidth);
   const auto role = target_role_.empty() ? "carrier" : target_role_;
   for (const auto* setting : kHostile) {
@@ -168,22 +170,34 @@ void ShapesTest::prepare(const ShapesOptions& options) {
   }
 }
 
+void ShapesTest::change_source(std::vector<std::string> Shape::*lines) {
+  Load beside(source().conninfo(), 1, [](Load::Turn& turn) {
+    turn.session.exec("insert into beside (v) values ('small')");
+    std::this_thread::sleep_for(Milliseconds(3));
+  });
+  for (const auto& shape : shapes_) run_lines(source(), shape, shape.*lines);
+  beside.stop();
+  EXPECT_THAT(beside.errors(), ::testing::IsEmpty());
+}
+
 void ShapesTest::clone(const ShapesOptions& options) {
   Arguments all{"--until", "caught-up", "--jobs", "1", "--max-rate", "1MB"};
   all.insert(all.end(), options.clone.begin(), options.clone.end());
   Tool clone(tool("clone", all));
   ASSERT_TRUE(wait_copying("brake", 1, Milliseconds(300'000))) << clone.err();
-  for (const auto& shape : shapes_) run_lines(source(), shape, shape.live);
+  change_source(&Shape::live);
   EXPECT_TRUE(wait_copying("brake", 1, Milliseconds(100))) << "the LIVE changes took longer than the copy of the brake";
   const auto result = clone.wait(Milliseconds(300'000));
   ASSERT_EQ(result.code, 0) << result;
   compare("after the clone");
+  guards_ = target().scalar(
+      "select string_agg(distinct guard, ',' order by guard) from pgbaton.table_state where phase <> 'skipped'");
 }
 
 void ShapesTest::follow() {
   for (const auto& shape : shapes_) run_lines(target(), shape, shape.between);
   Tool follower(tool("follow"));
-  for (const auto& shape : shapes_) run_lines(source(), shape, shape.stream);
+  change_source(&Shape::stream);
   ASSERT_TRUE(marker_arrives()) << follower.err();
   follower.kill(SIGTERM);
   const auto stopped = follower.wait(Milliseconds(30'000));

@@ -27,12 +27,13 @@ struct Shape {
   std::vector<std::string> live, between, stream, query, target, refused;
   std::vector<std::string> differs;
 };
-// Of all files, in the order of their names. PGBATON_TEST_SHAPE=regex chooses some.
-std::vector<Shape> load_shapes();
+// Of all files, in their order, those whose names match. PGBATON_TEST_SHAPE=regex chooses further among them.
+std::vector<Shape> load_shapes(const std::string& pattern = "");
 
 struct ShapesOptions {
   Arguments clone;               // more arguments for check and clone
   std::string target_role = "";  // "" for the superuser
+  std::string shapes = "";       // a regular expression of their names; "" for all
 };
 
 class ShapesTest : public PairTest {
@@ -42,6 +43,7 @@ class ShapesTest : public PairTest {
   // clone with LIVE changes, follow with streamed ones, drain, sequences, finish; compared after every step. Failures
   // name the row.
   void carry(const ShapesOptions& options = {});
+  std::string guards_;  // the kinds that the tables had, "column,none", after carry()
 
  private:
   void prepare(const ShapesOptions& options);
@@ -52,6 +54,8 @@ class ShapesTest : public PairTest {
   void compare(const std::string& when);
   void compare_definitions();
   void ask(const Shape& shape);
+  // The statements of all rows, one after the other, with small transactions of another session beside them.
+  void change_source(std::vector<std::string> Shape::*lines);
   void run_lines(Cluster& cluster, const Shape& shape, const std::vector<std::string>& lines);
   Arguments tool(const std::string& command, const Arguments& more = {}) const;
 

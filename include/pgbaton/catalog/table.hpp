@@ -104,6 +104,7 @@ struct Sequence {
   QualifiedName name;
   std::int64_t last_value = 0, increment = 1, minimum = 0, maximum = 0;
   bool is_called = false, cycles = false;
+  bool settable = true;  // the role may call setval() on it
 };
 // All but those of system schemas, pgbaton and extensions, by name. Values are read from the sequences themselves,
 // since pg_sequences hides a setval(…, false). Error(preflight) naming a sequence that the role may not read.

@@ -3,6 +3,13 @@
 create table t (id int primary key, v text);
 create table big (id int primary key, v text);
 insert into t select i, 'old' from generate_series(1, 100) i
+--- live
+begin; insert into big select i, repeat(md5(i::text), 20) from generate_series(10001, 10500) i; savepoint a;
+ insert into big select i, repeat('b', 600) from generate_series(10501, 11000) i; rollback to a;
+ insert into big select i, 'c' from generate_series(11001, 11005) i; commit
+begin; savepoint a; update t set v = 'live' where id < 20; savepoint b; delete from t where id < 10; rollback to b;
+ delete from t where id = 90; release a; commit
+begin; savepoint a; delete from t; insert into big select i, repeat('z', 900) from generate_series(15001, 15500) i; rollback
 --- stream
 begin; insert into big select i, repeat(md5(i::text), 20) from generate_series(1, 500) i;
  savepoint a; insert into big select i, repeat('b', 600) from generate_series(501, 1000) i;

@@ -13,6 +13,7 @@ namespace pgbaton::testing {
 
 class ApplyTest : public ::testing::Test {
  protected:
+  explicit ApplyTest(const ClusterOptions& target = {}) : cluster_(target) {}
   void SetUp() override {
     control_ = pg::open_control(endpoint(), "test");
     state::Store(*control_).install();

@@ -15,9 +15,15 @@ using ::testing::IsEmpty;
 
 using apply::GuardMode;
 
+struct Kind {
+  GuardMode guard;
+  int major;  // of the target
+};
+
 // Through the views `seen` (id, v, lsn) and `stones` (key, lsn) both kinds of guard look the same.
-class GuardTest : public ApplyTest, public ::testing::WithParamInterface<GuardMode> {
+class GuardTest : public ApplyTest, public ::testing::WithParamInterface<Kind> {
  protected:
+  GuardTest() : ApplyTest({.major = GetParam().major}) {}
   void SetUp() override {
     ApplyTest::SetUp();
     db().exec("create table t (id int primary key, v text)");
@@ -33,7 +39,7 @@ class GuardTest : public ApplyTest, public ::testing::WithParamInterface<GuardMo
           "create view seen as select id, v, _pgbaton_lsn as lsn from t; "
           "create view stones as select key::json->>0 as key, commit_lsn as lsn from pgbaton.tombstone");
   }
-  bool has_ledger() const { return GetParam() == GuardMode::ledger; }
+  bool has_ledger() const { return GetParam().guard == GuardMode::ledger; }
   // A row with a guard that the change did not come through us.
   void put(int id, const std::string& v, const std::string& lsn) {
     const std::string row = std::to_string(id) + ", '" + v + "'";
@@ -47,8 +53,13 @@ class GuardTest : public ApplyTest, public ::testing::WithParamInterface<GuardMo
   ChangeLog log_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Kind, GuardTest, ::testing::Values(GuardMode::column, GuardMode::ledger),
-                         [](const auto& kind) { return kind.param == GuardMode::ledger ? "ledger" : "column"; });
+INSTANTIATE_TEST_SUITE_P(Kinds, GuardTest,
+                         ::testing::Values(Kind{GuardMode::column, 15}, Kind{GuardMode::ledger, 15},
+                                           Kind{GuardMode::column, 17}, Kind{GuardMode::ledger, 17}),
+                         [](const auto& kind) {
+                           return std::string(kind.param.guard == GuardMode::ledger ? "ledger" : "column") + "_" +
+                                  std::to_string(kind.param.major);
+                         });
 
 TEST_P(GuardTest, S40_ADeleteIsNeverUndoneAndTheNewestStateStays) {
   struct Step {

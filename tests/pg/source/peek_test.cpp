@@ -164,7 +164,7 @@ TEST_P(PeekTest, AMissingSlotOrPublicationIsTheEndOfTheHistory) {
   EXPECT_EQ(error.kind(), ErrorKind::boundary_lost) << error.describe();
 }
 
-INSTANTIATE_TEST_SUITE_P(Majors, PeekTest, ::testing::Values(12, 18), ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Majors, PeekTest, ::testing::Values(12, 15, 18), ::testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace pgbaton::testing

@@ -55,6 +55,8 @@ TEST(CopyPlan, NoFreezeWhereTruncateIsNotPossible) {
   const auto partitioned = plan_copy(t, {'p', false, {{"id", 23, true}}}, true);
   EXPECT_EQ(partitioned.clear, R"(TRUNCATE "Sp a.C"."a""b.c")");
   EXPECT_THAT(partitioned.write, ::testing::Not(::testing::HasSubstr("FREEZE")));
+  EXPECT_EQ(plan_copy(t, {'p', true, {{"id", 23, true}}}, true).clear, R"(DELETE FROM "Sp a.C"."a""b.c")")
+      << "its rows are in its partitions";
 }
 
 TEST(CopyPlan, ATableWithoutColumnsIsCounted) {
