@@ -8,6 +8,7 @@
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/copy/deferrable.hpp>
+#include <pgbaton/resync/resync.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
 #include <pgbaton/source/slot.hpp>
 
@@ -93,9 +94,14 @@ Completion complete(const Context& context, state::Store& store, state::Lease& l
 }
 
 // The tables are behind the others, and the drain would not bring them up: not even with --force.
-void require_no_resync(state::Store& store, const state::Replica& replica) {
+void require_no_resync(const Context& context, state::Store& store, const state::Replica& replica) {
   const auto tables = store.load_tables(replica);
   const auto found = std::ranges::find_if(tables, &state::TableState::detached);
+  const auto shadow = store.load_replica(resync::shadow_names(context.names).name);
+  if (found == tables.end() && shadow && resync::adds_tables(*shadow))
+    throw Error(ErrorKind::preflight, "new tables still lack their foreign keys and triggers (resync --add)")
+        .side(Side::target)
+        .hint("Let `pgbaton resync` end, or run it again with the same tables when it was killed.");
   if (found == tables.end()) return;
   throw Error(ErrorKind::preflight, "the table is being copied again (resync)")
       .side(Side::target)
@@ -106,7 +112,7 @@ void require_no_resync(state::Store& store, const state::Replica& replica) {
 // Before the term begins: a refusal leaves no trace in the state.
 void require_ready(const Context& context, state::Store& store) {
   const auto replica = require_replica(context, store);
-  require_no_resync(store, replica);
+  require_no_resync(context, store, replica);
   const auto phase = replica.phase;
   if (phase == state::Phase::ready || context.options.force) return;
   throw Error(ErrorKind::preflight,

@@ -4,6 +4,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/resync/resync.hpp>
+#include <pgbaton/snapshot/deferred.hpp>
 #include <pgbaton/stream/own_writer.hpp>
 
 #include <algorithm>
@@ -20,7 +21,10 @@ namespace pgbaton::app {
 
 namespace {
 
-using Tables = std::vector<QualifiedName>;
+struct Tables {
+  std::vector<QualifiedName> names;
+  bool adding = false;
+};
 constexpr Milliseconds kPoll{200};
 
 class Resync {
@@ -36,33 +40,45 @@ class Resync {
     replica_ = require_replica(context_, store_);
     require_copied(replica_);
     store_.install();  // a newer version of the state, if it is due
-    auto wanted = resync::find_tables(*source_, store_, replica_, context_.options.tables);
+    auto wanted = find_wanted();
     lease_.emplace(
         state::Lease::acquire(shadow_clone_options(context_).target, names_.name, context_.options.take_over));
     writer_ = stream::OwnWriter::start(context_.stream_options(true), replica_.name,
                                        [this](const Error& error) { record_error(context_, error); });
     wait_until_ready();
     const auto begun = detached_tables();
-    if (!begun.empty()) {
-      log::info("going on with {} tables of an earlier resync", begun.size());
+    if (!begun.names.empty()) {
+      log::info("going on with {} tables of an earlier resync", begun.names.size());
       round(begun);
-    } else if (shadow_exists()) {
-      remove();  // it did not get as far as to take tables out, or it has given them back
+    } else if (const auto shadow = store_.load_replica(names_.name)) {
+      // It did not get as far as to take tables out, or it has given them back.
+      if (resync::adds_tables(*shadow) && shadow->phase >= state::Phase::streaming)
+        create_rest(resync::recorded_tables(*shadow));
+      remove();
     }
-    std::erase_if(wanted, [&](const auto& table) { return std::ranges::find(begun, table) != begun.end(); });
-    if (!wanted.empty()) round(wanted);
+    std::erase_if(wanted.names,
+                  [&](const auto& table) { return std::ranges::find(begun.names, table) != begun.names.end(); });
+    if (!wanted.names.empty()) round(wanted);
   }
 
   const resync::HandedOver& result() const { return total_; }
 
  private:
-  bool shadow_exists() { return store_.load_replica(names_.name).has_value(); }
+  Tables find_wanted() {
+    const auto& given = context_.options;
+    return {given.add ? resync::find_new_tables(*source_, store_, replica_, given.tables)
+                      : resync::find_tables(*source_, store_, replica_, given.tables),
+            given.add};
+  }
 
   Tables detached_tables() {
     Tables tables;
-    for (const auto& table : store_.load_tables(replica_))
-      if (table.detached) tables.push_back(table.name);
-    std::ranges::sort(tables);
+    for (const auto& table : store_.load_tables(replica_)) {
+      if (!table.detached) continue;
+      tables.names.push_back(table.name);
+      tables.adding = tables.adding || table.phase == state::TablePhase::pending;
+    }
+    std::ranges::sort(tables.names);
     return tables;
   }
 
@@ -109,20 +125,42 @@ class Resync {
 
   snapshot::CloneOptions clone_options(const Tables& tables) {
     auto clone = shadow_clone_options(context_);
-    for (const auto& table : tables) clone.filter.include_tables.push_back(table.quoted());
-    clone.filter.choices = resync::choices_of(*source_, replica_, tables);
-    clone.before_copy = [this, &tables] {
-      pg::revive(*target_, context_.target(), "resync");  // the slot may have waited for long
-      resync::detach(
-          store_, replica_, tables, [this] { while_waiting(); }, context_.stop);
-      log::info("{} tables have left the stream of replica {}", tables.size(), replica_.name);
-    };
+    for (const auto& table : tables.names) clone.filter.include_tables.push_back(table.quoted());
+    if (tables.adding) {
+      clone.schema = snapshot::SchemaMode::full;
+      clone.schema_options.only_tables = tables.names;
+      clone.guard = resync::recorded_guard(replica_);
+      clone.replace_rows = false;
+      clone.joins = true;
+    } else {
+      clone.filter.choices = resync::choices_of(*source_, replica_, tables.names);
+    }
+    clone.before_copy = [this, &tables] { before_copy(tables); };
     return clone;
+  }
+
+  void before_copy(const Tables& tables) {
+    pg::revive(*target_, context_.target(), "resync");  // the slot may have waited for long
+    pg::revive(*source_, context_.source(), "resync");
+    const auto meanwhile = [this] { while_waiting(); };
+    if (tables.adding) {
+      resync::announce(*source_, store_, replica_, names_.name, meanwhile, context_.stop);
+    } else {
+      resync::detach(store_, replica_, tables.names, meanwhile, context_.stop);
+      log::info("{} tables have left the stream of replica {}", tables.names.size(), replica_.name);
+    }
+  }
+
+  void create_rest(const std::vector<QualifiedName>& tables) {
+    auto clone = shadow_clone_options(context_);
+    clone.schema_options.only_tables = tables;
+    log::info("creating foreign keys, triggers and rules of the new tables");
+    snapshot::create_rest(clone, context_.stop);
   }
 
   void copy_again(const Tables& tables) {
     const auto clone = clone_options(tables);
-    store_.add_event(replica_.name, "resync_started", fmt::format(R"({{"tables": {}}})", tables.size()));
+    store_.add_event(replica_.name, "resync_started", fmt::format(R"({{"tables": {}}})", tables.names.size()));
     {
       copy::CopyProgress progress;
       ProgressDisplay display(context_.progress_style(), copy_view(progress));
@@ -141,7 +179,8 @@ class Resync {
     store_.add_event(replica_.name, "resync_ended",
                      fmt::format(R"({{"tables": {}, "rows": {}, "boundary_lsn": "{}", "pause_ms": {}}})", done.tables,
                                  done.rows, to_string(done.boundary_lsn), done.pause.count()));
-    log::info("{} tables are with the replica's stream again, from {} on", done.tables, to_string(done.boundary_lsn));
+    log::info("{} tables are with the replica's stream, from {} on", done.tables, to_string(done.boundary_lsn));
+    if (tables.adding) create_rest(tables.names);
     total_.boundary_lsn = done.boundary_lsn;
     total_.tables += done.tables;
     total_.rows += done.rows;
@@ -198,8 +237,8 @@ void print_result(const Context& context, const resync::HandedOver& done) {
                       {"boundary_lsn", lsn},
                       {"pause_ms", static_cast<std::int64_t>(done.pause.count())}}));
   } else if (!context.options.quiet) {
-    print(fmt::format("copied again: {} tables, {} rows; with the stream again from {} on\n", done.tables, done.rows,
-                      lsn));
+    print(fmt::format("{}: {} tables, {} rows; with the stream from {} on\n",
+                      context.options.add ? "added" : "copied again", done.tables, done.rows, lsn));
   }
 }
 

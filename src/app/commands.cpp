@@ -86,10 +86,13 @@ const std::array kCommands = {
         "its partitions. Killed in the middle, run it again: it goes on.\n"
         "--where: only the rows for which the condition holds on either side; they are compared at a cut, and those\n"
         "that differ are replaced by what the source has, as `verify --repair` does it (same output, exit 6 if some\n"
-        "remain). Not in this version yet: new tables (--add).",
+        "remain).\n"
+        "--add: new tables. They are made on the target (types and schemas that they need must be there), copied,\n"
+        "published, and streamed by the replica from one exact position on.",
         "pgbaton resync public.orders --config shop.yaml\n"
         "pgbaton resync 'audit.*' customers --config shop.yaml --jobs 2\n"
-        "pgbaton resync orders --where 'customer_id = 17' --config shop.yaml",
+        "pgbaton resync orders --where 'customer_id = 17' --config shop.yaml\n"
+        "pgbaton resync --add public.invoices --config shop.yaml",
         run_resync},
     Command{
         "rebuild", kRebuild, "", "build a new generation beside the live one and swap it in",

@@ -48,7 +48,7 @@ const std::array kOptions = {
     OptionSpec{"where", "SQL", &Options::where, kVerify | kResync, false, "",
                "only rows for which this condition holds; names of functions and types with their schema"},
     OptionSpec{"add", "", &Options::add, kResync, false, "",
-               "take in tables that the replica does not have (not in this version yet)"},
+               "take in tables of the source that the replica does not have: made on the target, copied, streamed"},
     OptionSpec{"sample", "PERCENT", &Options::sample, kVerify, false, "",
                "only so many percent of the rows, other ones in every run", 1, 100},
     OptionSpec{"list", "", &Options::list, kRebuild, false, "", "show the generations, and do nothing"},

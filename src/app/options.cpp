@@ -90,10 +90,6 @@ void refuse_unfinished(const Options& options) {
     throw usage(fmt::format("--appliers {}: not in this version yet, which applies changes on one connection",
                             options.appliers),
                 "Leave --appliers out.");
-  if (options.add)
-    throw usage(
-        "--add: not in this version yet, which takes in no new tables but partitions (--drift add-columns)",
-        "Start anew with `pgbaton clone --restart`, or clone the new tables as a replica of their own (--name).");
 }
 
 void refuse_misplaced(const OptionSpec& spec, const Command& command) {
@@ -173,6 +169,11 @@ void validate(const Options& options) {
   retention_options(options);
   refuse_unfinished(options);
   if (options.command == "rebuild") validate_rebuild(options);
+  if (options.add && !options.where.empty())
+    throw usage("--add and --where contradict each other: a new table is copied as a whole", "Choose one of the two.");
+  if (options.add && !options.filter.choices.empty())
+    throw usage("--add takes in whole tables: `tables` in the configuration has no meaning for it",
+                "Leave `tables` out, or clone the new tables as a replica of their own (--name).");
   if (options.command == "clone") {
     if (options.follow && !options.until.empty())
       throw usage("--follow and --until contradict each other: the one stays, the other ends",

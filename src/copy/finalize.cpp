@@ -34,11 +34,13 @@ bool is_remark(const TocEntry& entry) {
 // One pass over post-data; collects what a person must know.
 class Restorer {
  public:
-  Restorer(pg::Connection& target, const SchemaArchive& archive, bool with_triggers, const std::stop_token& stop)
+  Restorer(pg::Connection& target, const SchemaArchive& archive, bool with_triggers, const std::stop_token& stop,
+           bool gently)
       : target_(target),
         archive_(archive),
         with_triggers_(with_triggers),
         stop_(stop),
+        gently_(gently),
         present_(TargetObjects::load(target)) {}
 
   RestReport run() {
@@ -49,6 +51,7 @@ class Restorer {
           restore(entry);
       if (!event_triggers) refresh_views();
     }
+    if (gently_) validate_foreign_keys();
     return std::move(report_);
   }
 
@@ -85,7 +88,14 @@ class Restorer {
     skipped_.insert(entry.id);
   }
 
+  static bool is_unvalidated(const TocEntry& entry) { return first_statement(entry.sql).ends_with(" NOT VALID"); }
+
   void add_foreign_key(const TocEntry& entry) {
+    if (gently_ && !is_unvalidated(entry) && entry.table_kind == 'r') {
+      target_.exec("SET lock_timeout = '10s'; " + std::string(first_statement(entry.sql)) +
+                   " NOT VALID; RESET lock_timeout");
+      return;
+    }
     try {
       run_entry(target_, entry, stop_);
       return;
@@ -95,6 +105,22 @@ class Restorer {
                        quote_identifier(entry.object), entry.table.quoted(), error.message()));
     }
     add_unvalidated(entry);
+  }
+
+  // Also those that an earlier run has only added.
+  void validate_foreign_keys() {
+    for (const auto& entry : archive_.entries()) {
+      if (entry.description != "FK CONSTRAINT" || entry.left_out || is_unvalidated(entry)) continue;
+      try {
+        target_.exec_until(
+            fmt::format("ALTER TABLE {} VALIDATE CONSTRAINT {}", entry.table.quoted(), quote_identifier(entry.object)),
+            Deadline::never(), stop_);
+      } catch (const Error& error) {
+        if (error.sqlstate() != "23503") throw;
+        warn(fmt::format("foreign key {} of {} does not hold in the data of the source and stays NOT VALID: {}",
+                         quote_identifier(entry.object), entry.table.quoted(), error.message()));
+      }
+    }
   }
 
   void add_unvalidated(const TocEntry& entry) try {
@@ -151,6 +177,7 @@ class Restorer {
   const SchemaArchive& archive_;
   const bool with_triggers_;
   const std::stop_token& stop_;
+  const bool gently_;
   const TargetObjects present_;
   std::set<int> skipped_;
   RestReport report_;
@@ -174,9 +201,9 @@ void build_indexes(const pg::Endpoint& target, const SchemaArchive& archive, con
 }
 
 RestReport restore_rest(const pg::Endpoint& target, const SchemaArchive& archive, bool with_triggers,
-                        const std::stop_token& stop) {
+                        const std::stop_token& stop, bool gently) {
   auto connection = open_restore(target, "schema");
-  return Restorer(connection, archive, with_triggers, stop).run();
+  return Restorer(connection, archive, with_triggers, stop, gently).run();
 }
 
 }  // namespace pgbaton::copy

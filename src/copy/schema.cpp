@@ -70,6 +70,7 @@ std::vector<std::string> dump_arguments(const pg::Endpoint& source, const std::s
                                      "--dbname=" + conninfo};
   leave_out(options, arguments);
   for (const auto& pattern : options.excluded_schemas) arguments.push_back("--exclude-schema=" + pattern);
+  for (const auto& table : options.only_tables) arguments.push_back("--table=" + table.quoted());
   // In double quotes every character of a pattern stands for itself.
   for (const auto& table : options.excluded_tables) arguments.push_back("--exclude-table=" + table.quoted());
   return arguments;

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "version.hpp"
+
 namespace pgbaton::resync {
 
 namespace {
@@ -44,7 +46,8 @@ void require_resyncable(state::Store& target, const state::Replica& replica, con
   };
   if (state == states.end())
     return refuse(ErrorKind::usage, fmt::format("replica {} does not have this table", replica.name),
-                  "`pgbaton status` lists the tables that it has.");
+                  "A new table is taken in with --add; `pgbaton status` lists those that it has.");
+  if (state->detached) return;  // of a run that did not end
   if (state->phase == state::TablePhase::skipped)
     return refuse(ErrorKind::usage, "the table is not copied: " + state->note, "Leave it out.");
   if (state->phase != state::TablePhase::done)
@@ -57,23 +60,11 @@ void require_resyncable(state::Store& target, const state::Replica& replica, con
   require_no_side_effects(target, replica, table.name);
 }
 
-// Names are arguments here, and no option.
-std::vector<catalog::Table> matching(std::vector<catalog::Table> tables, const catalog::TableFilter& filter) try {
-  return catalog::apply_filter(std::move(tables), filter);
-} catch (const Error& error) {
-  constexpr std::string_view kOption = "--include-table: ";
-  auto message = error.message();
-  if (message.starts_with(kOption)) message.erase(0, kOption.size());
-  throw Error(error.kind(), message).hint(error.hint());
-}
-
 // The version in force after it.
 std::int64_t mark(state::Store& store, const state::Replica& replica, const std::vector<QualifiedName>& tables) {
   return pg::control(Side::target, "taking tables out of the stream", [&] {
     pqxx::work tx(store.connection());
-    // First the row that every apply transaction locks last: whoever has it now still knows the tables as its own.
-    tx.exec_params("select from pgbaton.progress where replica = $1 and generation = $2 for update", replica.name,
-                   replica.generation);
+    lock_progress(tx, replica);
     std::size_t changed = 0;
     for (const auto& table : tables)
       changed += tx.exec_params(
@@ -81,16 +72,9 @@ std::int64_t mark(state::Store& store, const state::Replica& replica, const std:
                        "and schema_name = $3 and table_name = $4 and not detached",
                        replica.name, replica.generation, table.schema, table.name)
                      .affected_rows();
-    const auto version = tx.exec_params(
-        "update pgbaton.progress set tables_version = tables_version + $3::int where replica = $1 and "
-        "generation = $2 returning tables_version",
-        replica.name, replica.generation, changed > 0 ? 1 : 0);
-    if (version.empty())
-      throw Error(ErrorKind::failed, fmt::format("replica {} has no progress row on the target", replica.name))
-          .side(Side::target)
-          .hint("The replica was removed or begun anew meanwhile: see `pgbaton status`.");
+    const auto version = raise_version(tx, replica, changed > 0);
     tx.commit();
-    return version[0][0].as<std::int64_t>();
+    return version;
   });
 }
 
@@ -118,11 +102,9 @@ ReplicaNames shadow_names(const ReplicaNames& names) {
 
 std::vector<QualifiedName> find_tables(pg::Control& source, state::Store& target, const state::Replica& replica,
                                        const std::vector<std::string>& arguments) {
-  catalog::TableFilter filter;
-  filter.include_tables = arguments;
   const auto states = target.load_tables(replica);
   std::vector<QualifiedName> result;
-  for (const auto& table : matching(catalog::load_tables(source), filter)) {
+  for (const auto& table : matching_tables(source, arguments)) {
     if (table.kind == 'p') continue;
     require_resyncable(target, replica, table, states);
     result.push_back(table.name);
@@ -156,11 +138,45 @@ void detach(state::Store& store, const state::Replica& replica, const std::vecto
             const std::function<void()>& while_waiting, const std::stop_token& stop) {
   const auto version = mark(store, replica, tables);
   PGBATON_FAILPOINT("resync_detached");
+  wait_until_obeyed(store, replica, version, while_waiting, stop);
+  PGBATON_FAILPOINT("resync_followed");
+}
+
+std::vector<catalog::Table> matching_tables(pg::Control& source, const std::vector<std::string>& arguments) try {
+  catalog::TableFilter filter;
+  filter.include_tables = arguments;
+  return catalog::apply_filter(catalog::load_tables(source), filter);
+} catch (const Error& error) {
+  constexpr std::string_view kOption = "--include-table: ";  // here they are arguments
+  auto message = error.message();
+  if (!message.starts_with(kOption)) throw;
+  message.erase(0, kOption.size());
+  throw Error(error.kind(), message).hint(error.hint());
+}
+
+void lock_progress(pqxx::transaction_base& tx, const state::Replica& replica) {
+  tx.exec_params("select from pgbaton.progress where replica = $1 and generation = $2 for update", replica.name,
+                 replica.generation);
+}
+
+std::int64_t raise_version(pqxx::transaction_base& tx, const state::Replica& replica, bool changed) {
+  const auto version = tx.exec_params(
+      "update pgbaton.progress set tables_version = tables_version + $3::int where replica = $1 and "
+      "generation = $2 returning tables_version",
+      replica.name, replica.generation, changed ? 1 : 0);
+  if (!version.empty()) return version[0][0].as<std::int64_t>();
+  throw Error(ErrorKind::failed, fmt::format("replica {} has no progress row on the target", replica.name))
+      .side(Side::target)
+      .hint("The replica was removed or begun anew meanwhile: see `pgbaton status`.");
+}
+
+void wait_until_obeyed(state::Store& store, const state::Replica& replica, std::int64_t version,
+                       const std::function<void()>& while_waiting, const std::stop_token& stop) {
   const auto follows = Deadline::after(kFollows);
   while (store.load_progress(replica).tables_obeyed < version && !nobody_writes(store, replica)) {
     if (follows.passed())
       throw Error(ErrorKind::timed_out,
-                  fmt::format("the writer of replica {} has not taken up within {} that tables leave its stream",
+                  fmt::format("the writer of replica {} has not taken up within {} which tables are in its stream",
                               replica.name, format_duration(kFollows)))
           .side(Side::target)
           .hint(
@@ -169,7 +185,6 @@ void detach(state::Store& store, const state::Replica& replica, const std::vecto
     if (while_waiting) while_waiting();
     if (!sleep_for(kPoll, stop)) throw Error(ErrorKind::failed, "interrupted").hint("Run the same command again.");
   }
-  PGBATON_FAILPOINT("resync_followed");
 }
 
 }  // namespace pgbaton::resync

@@ -22,8 +22,10 @@ namespace {
 constexpr Milliseconds kPoll{50};
 // The replica's stream rests at the cut for that long at most; the shadow is less than a second behind it.
 constexpr Milliseconds kHold{5000};
-// A shadow that follows a position of now within this time has caught up.
-constexpr Milliseconds kCaughtUp{1000};
+// A shadow that follows a position of now within this time has caught up; that of quiet tables hears of positions only
+// once a second. After some rounds the gap is as small as it gets: then the cut is tried all the same.
+constexpr Milliseconds kCaughtUp{3000};
+constexpr int kRounds = 5;
 // The shadow rests while a cut is tried: for no longer than lets it reach the cut within kHold.
 constexpr Milliseconds kCutWait{5000};
 constexpr Milliseconds kRestWait{30'000};
@@ -96,19 +98,20 @@ class Run {
         shadow_(options.shadow_stream, shadow_replica_, lease) {}
 
   HandedOver all() {
-    const auto& patience = options_.stream.give_up_after;
-    const auto deadline = patience ? Deadline::after(*patience) : Deadline::never();
     for (;;) {
       catch_up();
       if (try_once()) return result_;
-      if (deadline.passed())
-        throw Error(ErrorKind::timed_out,
-                    "the tables were not given back to the replica's stream in time: " + obstacle_)
-            .hint("Nothing is lost, and they are kept up to date as long as the command runs: run it again.");
+      give_up_if_due();
     }
   }
 
  private:
+  void give_up_if_due() const {
+    if (!deadline_.passed()) return;
+    throw Error(ErrorKind::timed_out, "the tables were not given back to the replica's stream in time: " + obstacle_)
+        .hint("Nothing is lost, and they are kept up to date as long as the command runs: run it again.");
+  }
+
   void wait_a_little() {
     shadow_.check();
     if (options_.while_waiting) options_.while_waiting();
@@ -116,10 +119,13 @@ class Run {
   }
 
   void catch_up() {
-    for (;;) {
+    for (int round = 0; round < kRounds; ++round) {
       const auto begin = Clock::now();
       const Lsn flush_lsn = catalog::current_flush_lsn(*source_);
-      while (shadow_.stream().durable_end_lsn() < flush_lsn) wait_a_little();
+      while (shadow_.stream().durable_end_lsn() < flush_lsn) {
+        wait_a_little();
+        give_up_if_due();
+      }
       if (Clock::now() - begin < kCaughtUp) return;
     }
   }
@@ -203,12 +209,29 @@ class Run {
     connection.exec(
         fmt::format("update pgbaton.progress set tables_version = tables_version + 1 where replica in ({}, {})",
                     quote_literal(replica_.name), quote_literal(shadow_replica_.name)));
+    rename_ledgers(connection);
     PGBATON_FAILPOINT("resync_before_commit");
     connection.exec("commit");
     result_.boundary_lsn = cut_lsn;
-    result_.tables = std::stoll(moved.text(0, 2));
-    result_.rows = std::stoll(moved.text(0, 3));
+    result_.tables = std::stoll(moved.text(0, 3));
+    result_.rows = std::stoll(moved.text(0, 4));
     return true;
+  }
+
+  // Their triggers know by the replica's name what is not needed any more.
+  void rename_ledgers(pg::Connection& connection) const {
+    const auto ledgers = connection.exec(fmt::format(
+        "select g.tgname, format('pgbaton.%I', c.relname), pg_get_triggerdef(g.oid) from pg_catalog.pg_trigger g join "
+        "pg_catalog.pg_class c on c.oid = g.tgrelid where c.relnamespace = 'pgbaton'::regnamespace and g.tgnargs = 1 "
+        "and encode(g.tgargs, 'escape') = {} || '\\000'",
+        quote_literal(shadow_replica_.name)));
+    for (int i = 0; i < ledgers.rows(); ++i) {
+      auto definition = ledgers.text(i, 2);
+      const auto old = quote_literal(shadow_replica_.name);
+      definition.replace(definition.rfind(old), old.size(), quote_literal(replica_.name));
+      connection.exec(fmt::format("drop trigger {} on {}; {}", quote_identifier(ledgers.text(i, 0)), ledgers.text(i, 1),
+                                  definition));
+    }
   }
 
   std::string give_back_statement(Lsn cut_lsn) const {
@@ -238,7 +261,9 @@ class Run {
   const state::Replica replica_, shadow_replica_;
   Shadow shadow_;
   HandedOver result_;
-  std::string obstacle_;
+  const Deadline deadline_ =
+      options_.stream.give_up_after ? Deadline::after(*options_.stream.give_up_after) : Deadline::never();
+  std::string obstacle_ = "their stream has not caught up";
 };
 
 }  // namespace

@@ -150,10 +150,12 @@ void copy_database(const Build& build) {
 void complete(Build& build) {
   auto start = Clock::now();
   build.progress.step = copy::Step::rest;
-  if (build.archive) copy::restore_rest(build.options.target, *build.archive, build.replica.replica_role, build.stop);
+  if (build.archive)
+    copy::restore_rest(build.options.target, *build.archive, build.replica.replica_role && !build.options.joins,
+                       build.stop);
   copy_database(build);
   PGBATON_FAILPOINT("rest_restored");
-  if (!build.options.replace_rows) copy::copy_sequences(*build.source, *build.target, 0);
+  if (!build.options.replace_rows && !build.options.joins) copy::copy_sequences(*build.source, *build.target, 0);
   build.summary.finish_time += since(start);
   PGBATON_FAILPOINT("before_streaming");
   build.store.store_phase(build.replica, Phase::streaming);

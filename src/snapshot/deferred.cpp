@@ -12,7 +12,7 @@ namespace {
 
 copy::SchemaArchive dump_now(const CloneOptions& options, const std::stop_token& stop) {
   auto schema = options.schema_options;
-  {
+  if (schema.only_tables.empty()) {
     auto control = pg::open_control(options.source, "deferred");
     for (const auto& name : tables_left_out(*control, options)) schema.excluded_tables.push_back(name);
   }
@@ -33,6 +33,10 @@ void create_deferred(const CloneOptions& given, const state::Replica& replica, c
   if (options.schema == SchemaMode::none) return;  // the target's own keys and triggers were there all the time
   log::info("creating foreign keys, triggers and rules, which were left for the end");
   copy::restore_rest(options.target, dump_now(options, stop), true, stop);
+}
+
+void create_rest(const CloneOptions& options, const std::stop_token& stop) {
+  copy::restore_rest(options.target, dump_now(options, stop), true, stop, true);
 }
 
 }  // namespace pgbaton::snapshot

@@ -127,7 +127,10 @@ void require_target_tables(pg::Control& target, const CloneOptions& options, con
   if (there.empty()) return;
   throw Error(ErrorKind::preflight, "the target has tables of the source already: " + first_few(there))
       .side(Side::target)
-      .hint("Clone into an empty database, or use --schema none when these tables exist and are empty on purpose.");
+      .hint(
+          options.joins
+              ? "Drop these on the target, then run the same command again."
+              : "Clone into an empty database, or use --schema none when these tables exist and are empty on purpose.");
 }
 
 void verify_publication(pg::Control& source, const std::string& name, const std::vector<copy::CopyJob>& jobs) {

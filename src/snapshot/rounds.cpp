@@ -118,7 +118,7 @@ class Rounds {
     build_.progress.step = copy::Step::schema;
     if (build_.restores_schema()) {
       auto schema = build_.options.schema_options;
-      for (const auto& name : tables_not_recorded(*build_.source, build_.jobs)) schema.excluded_tables.push_back(name);
+      if (schema.only_tables.empty()) schema.excluded_tables = tables_not_recorded(*build_.source, build_.jobs);
       for (const auto& pattern : build_.options.filter.exclude_schemas) schema.excluded_schemas.push_back(pattern);
       if (build_.snapshot) {
         build_.archive =

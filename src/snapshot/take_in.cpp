@@ -79,7 +79,8 @@ class TakeIn {
     std::vector<copy::CopyJob> jobs;
     for (auto& job : plan_tables(*source_, target_.get(), options_).jobs) {
       const auto recorded = known.find(job.table.oid);
-      const bool unfinished = recorded != known.end() && recorded->second.phase == TablePhase::pending;
+      const bool unfinished =
+          recorded != known.end() && recorded->second.phase == TablePhase::pending && !recorded->second.detached;
       if (recorded != known.end() && !unfinished) continue;
       const bool streamed = published.contains(job.table.name) || job.table.kind == 'p';
       if (job.table.root_oid != 0 && known.contains(job.table.root_oid) && streamed) jobs.push_back(std::move(job));

@@ -159,6 +159,29 @@ std::vector<QualifiedName> published_tables(pg::Control& source, const std::stri
   });
 }
 
+void extend_publication(pg::Control& source, const std::string& name, const std::string& like) {
+  pg::control(Side::source, "putting tables into publication " + quote_identifier(name), [&] {
+    try {
+      pqxx::work transaction(source);
+      transaction.exec0(kLockTimeout);
+      const auto rows = transaction.exec_params(
+          "select n.nspname, c.relname from pg_publication p join pg_publication_rel r on r.prpubid = p.oid "
+          "join pg_class c on c.oid = r.prrelid join pg_namespace n on n.oid = c.relnamespace where p.pubname = $2 "
+          "and not exists (select from pg_publication q join pg_publication_rel s on s.prpubid = q.oid "
+          "where q.pubname = $1 and s.prrelid = r.prrelid) order by 1, 2",
+          name, like);
+      if (rows.empty()) return;
+      std::vector<QualifiedName> tables;
+      for (const auto& row : rows) tables.push_back({row[0].as<std::string>(), row[1].as<std::string>()});
+      transaction.exec0(
+          fmt::format("ALTER PUBLICATION {} ADD TABLE {}", quote_identifier(name), table_list(tables, {})));
+      transaction.commit();
+    } catch (const pqxx::sql_error& error) {
+      explain(error);
+    }
+  });
+}
+
 bool drop_publication(pg::Control& source, const std::string& name) {
   return pg::control(Side::source, "dropping publication " + quote_identifier(name), [&] {
     pqxx::work transaction(source);

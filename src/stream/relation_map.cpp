@@ -47,6 +47,7 @@ const RelationMap::Entry& RelationMap::find(wire::Oid oid) const {
 
 bool RelationMap::wants(wire::Oid oid, Lsn commit_lsn) const {
   const Entry& entry = find(oid);
+  if (entry.state != nullptr && entry.state->detached) return false;
   // Recorded and not copied: a partition whose taking in was cut short.
   const bool pending = entry.state != nullptr && (entry.state->phase == state::TablePhase::pending ||
                                                   entry.state->phase == state::TablePhase::copying);
@@ -65,7 +66,7 @@ bool RelationMap::wants(wire::Oid oid, Lsn commit_lsn) const {
             "the "
             "target and copies it. Any other table: start anew with `pgbaton clone --restart`.");
   }
-  if (entry.state->phase == state::TablePhase::skipped || entry.state->detached) return false;
+  if (entry.state->phase == state::TablePhase::skipped) return false;
   return commit_lsn >= entry.state->boundary;
 }
 

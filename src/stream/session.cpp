@@ -42,6 +42,8 @@ Session::Session(SessionContext context)
       progress_clock_(longest_standstill(context), Clock::now()) {
   const auto& options = context_.options;
   state::Store store(context_.lease.connection());
+  if (const auto now = store.load_replica(context_.replica.name))  // resync --add publishes more
+    context_.replica.publication_state = now->publication_state;
   tables_version_ = store.load_progress(context_.replica).tables_version;  // before the tables
   tables_ = store.load_tables(context_.replica);
   if (const auto* until = std::get_if<UntilApplied>(&context_.until)) until_applied_ = until->lsn;
@@ -233,6 +235,7 @@ void Session::receive(const std::stop_token& stop) {
       if (assembler_->chunk().bytes() >= kChunkBytes && !push(stop)) return;
     } else if (const auto* position = std::get_if<source::Position>(&event)) {
       assembler_->on_position(position->lsn);
+      busy = true;  // a source that is busy with other tables sends one after the other: hand it on before the next
     } else if (std::holds_alternative<source::Stopped>(event)) {
       return;
     } else {

@@ -38,8 +38,9 @@ struct RestReport {
 // keys (orphans are reported and the key stays NOT VALID), triggers, policies, statistics, comments, default
 // privileges; then materialized views are refreshed. `with_triggers` false leaves out foreign keys, triggers, rules and
 // event triggers, for a target where session_replication_role may not be set: call it again with true at finish.
+// `gently` beside a running stream: foreign keys are added NOT VALID and validated then, which holds nobody up.
 RestReport restore_rest(const pg::Endpoint& target, const SchemaArchive& archive, bool with_triggers,
-                        const std::stop_token& stop);
+                        const std::stop_token& stop, bool gently = false);
 // setval for every sequence that exists on both sides, source's last_value + gap × increment, all or none. One that was
 // never called stays so. Returns how many. Error(rejected) names one that would pass its limit.
 // `missing` receives the source's sequences that the target does not have.

@@ -26,6 +26,7 @@ struct SchemaOptions {
   bool settings = true;     // --no-settings: of the database, see database.hpp
   // By the filter: neither they nor the views, foreign keys and so on that hang on them. Leaves are named beside roots.
   std::vector<QualifiedName> excluded_tables;
+  std::vector<QualifiedName> only_tables;  // empty: all; else nothing but these, and what pg_dump --table takes along
   std::vector<std::string> excluded_schemas;  // patterns as --exclude-schema takes them (pg_dump's rules are the same)
 };
 

@@ -60,6 +60,22 @@ std::vector<catalog::TableChoice> choices_of(pg::Control& source, const state::R
 void detach(state::Store& store, const state::Replica& replica, const std::vector<QualifiedName>& tables,
             const std::function<void()>& while_waiting, const std::stop_token& stop);
 
+// --add: the same way in. The shadow makes the tables on the target (pg_dump of these alone) and copies them;
+// announce() records them with the replica, out of its stream and pending, and then puts them into its publications.
+// The cut of the hand-over waits for every transaction that was open before, so all that commits at or above Z was
+// published; foreign keys, triggers and rules come last (snapshot::create_rest). Tables of the source, with the roots
+// of partitioned ones, that the replica does not have or has announced. Error(usage, preflight) for one that cannot be
+// taken in.
+std::vector<QualifiedName> find_new_tables(pg::Control& source, state::Store& target, const state::Replica& replica,
+                                           const std::vector<std::string>& arguments);
+state::GuardKind recorded_guard(const state::Replica& replica);
+// Whether the replica is a shadow of --add, and the tables that it was begun with.
+bool adds_tables(const state::Replica& shadow);
+std::vector<QualifiedName> recorded_tables(const state::Replica& shadow);
+// As detach(); the shadow replica is recorded, with its publications. Idempotent.
+void announce(pg::Control& source, state::Store& store, const state::Replica& replica, const std::string& shadow,
+              const std::function<void()>& while_waiting, const std::stop_token& stop);
+
 struct HandOver {
   stream::StreamOptions stream;         // of the replica; somebody must be its writer
   stream::StreamOptions shadow_stream;  // with endpoints named after the shadow

@@ -39,6 +39,8 @@ struct CloneOptions {
   // the copy, and sequences are left alone. `before_copy` is called in every run when slot and publications are there
   // and before the first table is copied.
   bool replace_rows = false;
+  // For resync --add: foreign keys, triggers and rules come later (create_rest()), and sequences are left alone.
+  bool joins = false;
   std::function<void()> before_copy{};
 };
 

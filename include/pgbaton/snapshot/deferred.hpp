@@ -11,4 +11,8 @@ namespace pgbaton::snapshot {
 // filter `options` has. Repeatable: what exists on the target is skipped.
 void create_deferred(const CloneOptions& options, const state::Replica& replica, const std::stop_token& stop);
 
+// The same for the tables in options.schema_options.only_tables, which have joined a replica (CloneOptions::joins) that
+// is being streamed meanwhile.
+void create_rest(const CloneOptions& options, const std::stop_token& stop);
+
 }  // namespace pgbaton::snapshot

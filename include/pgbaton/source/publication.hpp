@@ -24,6 +24,8 @@ void create_publications(pg::Control& source, const PublicationPlan& plan);
 bool publication_exists(pg::Control& source, const std::string& name);
 // (schema, table) as pg_publication_tables lists them.
 std::vector<QualifiedName> published_tables(pg::Control& source, const std::string& name);
+// Puts what publication `like` has and `name` lacks into `name`.
+void extend_publication(pg::Control& source, const std::string& name, const std::string& like);
 bool drop_publication(pg::Control& source, const std::string& name);
 
 }  // namespace pgbaton::source

@@ -122,7 +122,8 @@ TEST(Options, WhatALaterVersionBringsIsRefusedNotIgnored) {
     EXPECT_THAT(refusal({command, "public.t", "--repair"}), HasSubstr("not in this version yet")) << command;
   EXPECT_EQ(refusal({"resync", "public.t", "\"U\".*", "--jobs", "2", "third"}), "accepted");
   EXPECT_EQ(refusal({"resync", "public.t", "--where", "id > 3"}), "accepted");
-  EXPECT_THAT(refusal({"resync", "public.t", "--add"}), HasSubstr("--add: not in this version yet"));
+  EXPECT_EQ(refusal({"resync", "public.t", "--add"}), "accepted");
+  EXPECT_THAT(refusal({"resync", "t", "--add", "--where", "id > 3"}), HasSubstr("--add and --where contradict"));
   EXPECT_THAT(refusal({"clone", "--appliers", "4"}), HasSubstr("--appliers 4: not in this version yet"));
   EXPECT_EQ(refusal({"clone", "--appliers", "1"}), "accepted");
   EXPECT_EQ(refusal({"verify", "--repair", "--sample", "10", "--where", "id > 3"}), "accepted");
