@@ -12,8 +12,8 @@
 #include <pgbaton/source/slot.hpp>
 #include <set>
 
-#include "archive_objects.hpp"
 #include <pgbaton/copy/process.hpp>
+#include "archive_objects.hpp"
 #include "restore.hpp"
 #include "sql_script.hpp"
 #include "tools.hpp"
