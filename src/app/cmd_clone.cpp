@@ -79,6 +79,7 @@ Writer begin(const Context& context) {
   state::Store store(*writer.target);
   auto replica = store.load_replica(context.names.name);
   if (replica && context.options.restart) {
+    snapshot::require_own_source(context.source(), context.target(), context.names.name);
     log::info("--restart: emptying the tables that replica {} recorded", context.names.name);
     remove_shadow(context);
     snapshot::reset_replica(context.source(), context.target(), context.names.name);

@@ -81,6 +81,7 @@ void print_removal(const Context& context, const RemovalResult& result) {
 int run_drop(Context& context) {
   context.source();
   auto lease = take_lease(context);
+  snapshot::require_own_source(context.source(), context.target(), context.names.name);
   warn_of_deferred(context);
   auto report = remove_shadow(context);
   auto rest = snapshot::remove_replica(context.source(), context.target(), context.names);

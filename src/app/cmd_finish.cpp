@@ -113,6 +113,7 @@ void require_no_resync(const Context& context, state::Store& store, const state:
 void require_ready(const Context& context, state::Store& store) {
   const auto replica = require_replica(context, store);
   require_no_resync(context, store, replica);
+  snapshot::require_own_source(context.source(), context.target(), context.names.name);
   const auto phase = replica.phase;
   if (phase == state::Phase::ready || context.options.force) return;
   throw Error(ErrorKind::preflight,

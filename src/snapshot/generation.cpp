@@ -159,13 +159,21 @@ void load_jobs(Build& build) {
 }
 
 void require_same_source(const Build& build) {
-  if (build.replica.source_system_id == build.source_server.system_identifier &&
-      build.replica.source_database == build.source_server.database)
+  require_same_source(build.source_server, build.replica);
+}
+
+void require_same_source(const catalog::Server& server, const state::Replica& replica) {
+  const bool known = server.system_identifier != 0 && replica.source_system_id != 0;
+  if ((!known || replica.source_system_id == server.system_identifier) && replica.source_database == server.database)
     return;
   throw Error(ErrorKind::usage,
-              fmt::format("replica {} was begun on another source (system {}, database {})", build.replica.name,
-                          build.replica.source_system_id, build.replica.source_database))
-      .hint("Give the same --source again, or remove the replica with `pgbaton drop` and that source.");
+              fmt::format("replica {} was begun on another source: system {}, database {}; this one is system {}, "
+                          "database {}. Nothing was changed on either side",
+                          replica.name, replica.source_system_id, quote_identifier(replica.source_database),
+                          server.system_identifier, quote_identifier(server.database)))
+      .hint(fmt::format("Give the --source that it was begun on. If that one is gone for good, DELETE FROM "
+                        "pgbaton.replica WHERE name = {} on the target makes it forgotten.",
+                        quote_literal(replica.name)));
 }
 
 }  // namespace pgbaton::snapshot

@@ -1,5 +1,7 @@
 // The record of a generation: making a new one, loading that of an unfinished one.
 #pragma once
+#include <pgbaton/catalog/server.hpp>
+
 #include <vector>
 
 #include "build.hpp"
@@ -18,5 +20,6 @@ void skip_table(Build& build, state::TableState& table, const std::string& reaso
 void load_jobs(Build& build);
 // A replica in phase creating was begun on this very source; else Error(usage).
 void require_same_source(const Build& build);
+void require_same_source(const catalog::Server& server, const state::Replica& replica);
 
 }  // namespace pgbaton::snapshot

@@ -18,6 +18,7 @@
 #include <set>
 
 #include "definitions.hpp"
+#include "generation.hpp"
 #include "preflight.hpp"
 #include "remnants.hpp"
 
@@ -157,6 +158,29 @@ void silence_event_triggers(pg::Control& target) {
 
 }  // namespace
 
+namespace {
+
+// A slot's name is unique in its cluster: where it is in this database, the database was renamed.
+void require_own_source(pg::Control& source, const state::Replica& replica) {
+  auto server = catalog::load_server(source, Side::source);
+  const auto slot = source::load_slot(source, replica.slot);
+  if (slot && slot->database == server.database && server.system_identifier == replica.source_system_id) return;
+  require_same_source(server, replica);
+}
+
+}  // namespace
+
+void require_own_source(const pg::Endpoint& source_endpoint, const pg::Endpoint& target_endpoint,
+                        const std::string& name) {
+  RemovalReport unreachable;
+  const auto target = open_or_report(target_endpoint, unreachable, "");
+  if (!target) return;
+  state::Store store(*target);
+  const auto replica = store.installed() ? store.load_replica(name) : std::nullopt;
+  if (!replica) return;
+  if (const auto source = open_or_report(source_endpoint, unreachable, "")) require_own_source(*source, *replica);
+}
+
 RemovalReport remove_replica(const pg::Endpoint& source_endpoint, const pg::Endpoint& target_endpoint,
                              const ReplicaNames& names) {
   RemovalReport report;
@@ -170,6 +194,7 @@ RemovalReport remove_replica(const pg::Endpoint& source_endpoint, const pg::Endp
                });
   auto known = replica.value_or(assumed(names));
   auto source = open_or_report(source_endpoint, report, source_by_hand(known));
+  if (source && replica) require_own_source(*source, *replica);
   bool source_clean = false;
   if (source && asked && !replica) {
     report_unknown(*source, names, report);
@@ -231,6 +256,7 @@ void reset_replica(const pg::Endpoint& source_endpoint, const pg::Endpoint& targ
   auto replica = store.load_replica(name);
   if (!replica) return;
   auto source = pg::open_control(source_endpoint, "reset");
+  require_own_source(*source, *replica);
   auto tables = store.load_tables(*replica);
   RemovalReport report;
   if (!remove_guards(*target, store, *replica, report))

@@ -1,9 +1,10 @@
 // SQL that turns a row into 64 bits, the same on every major from 12 to 18.
 //
 // PostgreSQL's own extended hash functions are stable across versions, because hash-partitioned tables depend on them;
-// they are used where equal values have one spelling (integers, text, uuid, timestamps). Everything else is hashed as
-// text under the pinned session settings, so that 1.0 and 1.00 differ, as they would for a reader. Columns are combined
-// by XOR with a seed each and mixed once more, so that a sum over rows notices values that changed places.
+// they are used where equal values have one spelling (integers, text, uuid; not timestamps, whose function folds 64
+// bits to 32). Everything else is hashed as text under the pinned session settings, so that 1.0 and 1.00 differ, as
+// they would for a reader. Columns are combined by XOR with a seed each and mixed once more, so that a sum over rows
+// notices values that changed places.
 //
 // Between servers of different encodings or byte orders the functions differ; then everything goes through md5 of
 // UTF-8.

@@ -117,8 +117,12 @@ void ReadinessTest::while_it_streams(Tool& clone) {
   ASSERT_TRUE(wait_for("ready")) << clone.err();
   Load load(source().conninfo(), 2, "update small set n = n + 1 where id = 50; select pg_sleep(0.01)");
   Json seen;
-  ASSERT_TRUE(
-      status_becomes([](const Json& now) { return now.at("rates").value("changes_per_second", 0.0) > 1; }, &seen));
+  ASSERT_TRUE(status_becomes(
+      [](const Json& now) {
+        const auto& rate = now.at("rates").at("changes_per_second");  // null until there is one
+        return rate.is_number() && rate > 1;
+      },
+      &seen));
   const auto& readiness = seen.at("readiness");
   EXPECT_EQ(readiness.at("reached"), "ready");
   EXPECT_EQ(readiness.at("generation"), seen.at("generation"));

@@ -1,8 +1,10 @@
 #include "compare.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <optional>
+#include <thread>
 
 #include "session.hpp"
 
@@ -188,6 +190,11 @@ union all select 'prepared ' || gid from pg_prepared_xacts where gid like 'pgbat
 }
 
 std::vector<std::string> target_leftovers(const std::string& target_conninfo) {
+  // A backend needs a moment to notice that its client has gone.
+  Session target(target_conninfo);
+  const std::string ours = "application_name like 'pgbaton%' and datname = current_database()";
+  for (int i = 0; i < 100 && target.number("select count(*) from pg_stat_activity where " + ours) > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   return column(target_conninfo, R"(
 select 'schema ' || nspname from pg_namespace where nspname = 'pgbaton' or nspname like 'pgbaton\_\_%'
 union all select 'column ' || attrelid::regclass || '.' || attname from pg_attribute

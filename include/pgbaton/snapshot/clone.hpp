@@ -59,7 +59,13 @@ struct CloneSummary {
 CloneSummary run_clone(const CloneOptions& options, state::Lease& lease, copy::CopyProgress& progress,
                        const std::stop_token& stop);
 
+// Before anything of a replica is taken away: another cluster, or another database of the same one, may well have a
+// slot and publications of these names that are not ours. Error(usage) when `source` is not what the replica was begun
+// on. Says nothing where it cannot know: no state, or a side that cannot be reached.
+void require_own_source(const pg::Endpoint& source, const pg::Endpoint& target, const std::string& name);
+
 // --restart: empties exactly the tables this replica recorded, drops slot, publications and state.
+// Error(usage) as require_own_source.
 void reset_replica(const pg::Endpoint& source, const pg::Endpoint& target, const std::string& name);
 
 // What finish and drop share: slot, publications, guards and state, on the side(s) that can be reached. Lines that say

@@ -191,6 +191,9 @@ TEST_P(SlotTest, SnapshotLivesAsLongAsItsHolder) {
   exec("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pgbaton/test/holder'");
   ASSERT_TRUE(cluster().wait_until(
       "select count(*) from pg_stat_activity where application_name = 'pgbaton/test/holder'", "0"));
+  // A backend leaves pg_stat_activity before its socket closes.
+  for (const auto since = Clock::now(); snapshot.alive() && Clock::now() - since < std::chrono::seconds(10);)
+    std::this_thread::sleep_for(Milliseconds(10));
   EXPECT_FALSE(snapshot.alive());
   EXPECT_EQ(worker.exec("select count(*) from public.t").text(0, 0), "1") << "imported snapshots live on";
   const auto error = error_of([&] { source::open_snapshot_worker(endpoint, snapshot.snapshot_id(), "copy-1"); });
