@@ -132,8 +132,8 @@ TEST_F(MessagesTest, OfChangesThatAreRefused) {
   });
 }
 
-// It streams when the publication goes; what was written since cannot be decoded any more, by no publication. Decoding or
-// the look at the catalogs once a second finds it first.
+// It streams when the publication goes; what was written since cannot be decoded any more, by no publication. Decoding
+// or the look at the catalogs once a second finds it first.
 TEST_F(MessagesTest, OfAPublicationThatIsDroppedWhileItStreams) {
   source().exec("create table t (id int primary key)");
   clone_until_caught_up();
