@@ -163,9 +163,7 @@ void require_same_source(const Build& build) {
 }
 
 void require_same_source(const catalog::Server& server, const state::Replica& replica) {
-  const bool known = server.system_identifier != 0 && replica.source_system_id != 0;
-  if ((!known || replica.source_system_id == server.system_identifier) && replica.source_database == server.database)
-    return;
+  if (replica.source_system_id == server.system_identifier && replica.source_database == server.database) return;
   throw Error(ErrorKind::usage,
               fmt::format("replica {} was begun on another source: system {}, database {}; this one is system {}, "
                           "database {}. Nothing was changed on either side",

@@ -142,10 +142,6 @@ void report_unknown(pg::Control& source, const ReplicaNames& names, RemovalRepor
   });
 }
 
-}  // namespace
-
-namespace {
-
 // Event triggers of the application, restored by now, have no say in what is ours. Where the role may not do it they
 // cannot have been restored by us either: both take a superuser.
 void silence_event_triggers(pg::Control& target) {
@@ -155,10 +151,6 @@ void silence_event_triggers(pg::Control& target) {
     tx.exec0("set session_replication_role = replica");
   });
 }
-
-}  // namespace
-
-namespace {
 
 // A slot's name is unique in its cluster: where it is in this database, the database was renamed.
 void require_own_source(pg::Control& source, const state::Replica& replica) {
