@@ -51,11 +51,12 @@ Session::Session(SessionContext context)
 
   source_ = pg::open_control(options.source, "status");
   follow_history(store);
-  // What a run is to reach was read after the copy, too, and earlier.
-  if (context_.replica.phase == state::Phase::streaming)
-    ready_goal_ =
-        store.store_ready_goal(context_.replica, until_applied_ ? until_applied_ : catalog::current_flush_lsn(*source_),
-                               options.ready_lag_bytes);
+  // What a run is to reach was read after the copy, too, and earlier. A later run does not judge by the goal of an
+  // earlier one alone: constraints that were violated then may hold once its own backlog is applied.
+  if (context_.replica.phase == state::Phase::streaming) {
+    const Lsn seen_lsn = until_applied_ ? until_applied_ : catalog::current_flush_lsn(*source_);
+    ready_goal_ = std::max(seen_lsn, store.store_ready_goal(context_.replica, seen_lsn, options.ready_lag_bytes));
+  }
   relations_connection_ = pg::open_control(options.target, "relations");
   DriftPolicy drift;
   drift.add_columns = options.add_columns;
