@@ -1,5 +1,7 @@
 #include <pgbaton/base/error.hpp>
 
+#include <algorithm>
+
 #include "command.hpp"
 #include "events.hpp"
 #include "render.hpp"
@@ -31,7 +33,14 @@ verify::Options verify_options(const Context& context) {
 int report_verified(const Context& context, const verify::Report& report) {
   if (context.options.json || !context.options.quiet || report.remaining > 0)
     print(context.options.json ? verify_json(report, context.names.name) : verify_text(report, context.names.name));
-  return report.remaining == 0 ? 0 : exit_code(ErrorKind::differences);
+  if (report.remaining == 0) return 0;
+  // The worst that happened: what a person must mend, else what a second run may.
+  int code = report.not_repaired.empty() ? exit_code(ErrorKind::differences) : 0;
+  for (const auto& error : report.not_repaired) {
+    print_error(error);
+    code = std::max(code, exit_code(error.kind()));
+  }
+  return code;
 }
 
 int run_verify(Context& context) {

@@ -71,7 +71,9 @@ const std::array kCommands = {
         "itself.\n"
         "--repair writes the rows that differ as the source has them, while changes wait once more, and compares "
         "again.\n"
-        "Ends with 0, or with 6 when differences were found (with --repair: when some remain).",
+        "Ends with 0, or with 6 when differences were found (with --repair: when some remain, 8 when a table cannot "
+        "be\n"
+        "repaired, which does not stop the others).",
         "pgbaton verify --config shop.yaml\n"
         "pgbaton verify --config shop.yaml --include-table 'public.order*' --max-rate 100MB --json\n"
         "pgbaton verify --config shop.yaml --repair",

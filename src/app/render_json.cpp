@@ -312,7 +312,7 @@ Json difference_document(const verify::Difference& difference) {
 }  // namespace
 
 std::string verify_json(const verify::Report& report, const std::string& name) {
-  Json tables = Json::array(), differences = Json::array(), left_out = Json::array();
+  Json tables = Json::array(), differences = Json::array(), left_out = Json::array(), failed = Json::array();
   for (const auto& table : report.tables)
     tables.push_back({{"schema", table.name.schema},
                       {"table", table.name.name},
@@ -325,6 +325,12 @@ std::string verify_json(const verify::Report& report, const std::string& name) {
   for (const auto& difference : report.differences) differences.push_back(difference_document(difference));
   for (const auto& table : report.not_compared)
     left_out.push_back({{"schema", table.name.schema}, {"table", table.name.name}, {"reason", table.reason}});
+  for (const auto& error : report.not_repaired)
+    failed.push_back({{"table", error.table()},
+                      {"key", error.key()},
+                      {"message", error.message()},
+                      {"hint", error.hint()},
+                      {"exit_code", exit_code(error.kind())}});
   return dump({{"name", name},
                {"cut_lsn", lsn_or_null(report.cut_lsn)},
                {"tables_compared", report.tables.size()},
@@ -333,6 +339,7 @@ std::string verify_json(const verify::Report& report, const std::string& name) {
                {"differences", differences},
                {"repaired", report.repaired},
                {"remaining", report.remaining},
+               {"not_repaired", failed},
                {"pause_ms", report.longest_pause.count()},
                {"cuts", report.cuts},
                {"ms", report.time.count()},

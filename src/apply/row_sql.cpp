@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <pgbaton/base/name.hpp>
 
 #include <string>
 #include <vector>
@@ -11,6 +12,10 @@
 namespace pgbaton::apply {
 
 namespace {
+
+std::string text_of(const TargetColumn& column, const std::string& expression) {
+  return as_text(expression, column.has_own_text_cast);
+}
 
 bool is_known(const wire::Value& value) {
   return value.kind != wire::ValueKind::unchanged;
@@ -205,7 +210,7 @@ Statement compare_guard(const RowTarget& target, wire::Tuple key_row) {
 Statement select_row(const RowTarget& target, wire::Tuple key_row) {
   Statement statement;
   std::vector<std::string> texts;
-  for (const TargetColumn& c : target.table.columns) texts.push_back(fmt::format("t.{}::text", c.quoted));
+  for (const TargetColumn& c : target.table.columns) texts.push_back(text_of(c, "t." + c.quoted));
   const std::string match = match_key(statement, target.table, key_row);
   const std::string lsn = bind_guard(statement, target);
   statement.sql = fmt::format("SELECT {} FROM {} AS t WHERE {}{}", fmt::join(texts, ", "), target.scope, match,
@@ -225,7 +230,8 @@ std::string one_equal_row(Statement& statement, const RowTarget& target, wire::T
     if (!is_known(old_row[i])) continue;
     const TargetColumn& c = table.columns[i];
     const std::string value = bind_column(statement, table, old_row, i);
-    const std::string as_text = fmt::format("t.{}::text IS NOT DISTINCT FROM ({})::text", c.quoted, value);
+    const std::string as_text =
+        fmt::format("{} IS NOT DISTINCT FROM {}", text_of(c, "t." + c.quoted), text_of(c, "(" + value + ")"));
     equal.push_back(c.has_equality ? fmt::format("t.{} IS NOT DISTINCT FROM {}", c.quoted, value) : as_text);
     if (c.has_equality && !c.type_is_integer) same_text.push_back(as_text);
   }

@@ -109,6 +109,14 @@ std::string quote_literal(std::string_view text) {
   return 'E' + doubled(quoted, '\\');
 }
 
+std::string as_text(std::string_view expression, bool has_own_text_cast) {
+  if (!has_own_text_cast) return std::string(expression) + "::text";
+  // format() calls the output function. IS DISTINCT FROM NULL: a row of NULLs is not NULL.
+  std::string sql = "CASE WHEN ";
+  sql.append(expression).append(" IS DISTINCT FROM NULL THEN pg_catalog.format('%s', ");
+  return sql.append(expression).append(") END");
+}
+
 QualifiedName parse_qualified_name(std::string_view text) {
   return NameParser(text).parse();
 }

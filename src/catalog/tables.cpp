@@ -57,6 +57,7 @@ Column read_column(const pqxx::row& row) {
   column.type = {row["type_schema"].as<std::string>(), row["type_name"].as<std::string>()};
   column.cast_type = row["cast_type"].as<std::string>();
   column.full_type = row["full_type"].as<std::string>();
+  column.has_own_text_cast = row["has_own_text_cast"].as<bool>();
   column.type_is_array = row["is_array"].as<bool>();
   column.type_is_integer = row["is_integer"].as<bool>();
   column.not_null = row["not_null"].as<bool>();

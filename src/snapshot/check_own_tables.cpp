@@ -19,10 +19,14 @@ struct Match {
   const catalog::Table* own;
 };
 
-std::string oids(const std::vector<Match>& matches) {
+std::vector<catalog::Oid> own_oids(const std::vector<Match>& matches) {
   std::vector<catalog::Oid> list;
   for (const auto& match : matches) list.push_back(match.own->oid);
-  return oid_array(list);
+  return list;
+}
+
+std::string oids(const std::vector<Match>& matches) {
+  return oid_array(own_oids(matches));
 }
 
 std::string quoted(const pqxx::field& schema, const pqxx::field& name) {
@@ -228,7 +232,7 @@ void check_triggers(pg::Control& target, const std::vector<Match>& matches, Find
 
 }  // namespace
 
-void check_own_tables(const CheckOptions& options, CheckSide& target, const TablePlan& plan,
+void check_own_tables(const CheckOptions& options, CheckSide& source, CheckSide& target, const TablePlan& plan,
                       const std::vector<catalog::Table>& existing, Findings& findings) {
   if (options.clone.schema != SchemaMode::none) return;
   std::map<QualifiedName, const catalog::Table*> by_name;
@@ -256,6 +260,7 @@ void check_own_tables(const CheckOptions& options, CheckSide& target, const Tabl
     check_key(match, findings);
   }
   check_triggers(*target.connection, matches, findings);
+  check_own_actions(source, target, own_oids(matches), findings);
 }
 
 }  // namespace pgbaton::snapshot

@@ -56,7 +56,9 @@ void check_locale(CheckSide& source, CheckSide& target, const TablePlan& plan, F
 void check_needs(const CheckOptions& options, CheckSide& source, CheckSide& target, const TablePlan& plan,
                  Findings& findings);
 // --schema none: whether the target's own tables fit.
-void check_own_tables(const CheckOptions& options, CheckSide& target, const TablePlan& plan,
+void check_own_tables(const CheckOptions& options, CheckSide& source, CheckSide& target, const TablePlan& plan,
                       const std::vector<catalog::Table>& existing, Findings& findings);
+// What foreign keys and triggers of the target's own tables (oids there) do to a copy and a stream, where they act.
+void check_own_actions(CheckSide& source, CheckSide& target, const std::vector<catalog::Oid>& own, Findings& findings);
 
 }  // namespace pgbaton::snapshot

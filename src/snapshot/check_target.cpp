@@ -134,7 +134,7 @@ void check_pair(const CheckOptions& options, CheckSide& source, CheckSide& targe
     const auto existing = catalog::load_tables(*target.connection, {}, Side::target);
     check_new_tables(options, plan, existing, findings);
     check_forced_row_security(source, target, plan, findings);
-    check_own_tables(options, target, plan, existing, findings);
+    check_own_tables(options, source, target, plan, existing, findings);
   });
 }
 

@@ -197,11 +197,10 @@ std::string with_key_hashes(const std::vector<std::int64_t>& key_hashes) {
 
 bool find_differences(const TablePlan& plan, SideSession& source, SideSession& target, const std::string& which,
                       const std::function<void(Difference)>& found) {
-  const bool here = source.enter(plan), there = target.enter(plan);
-  if (here && there) merge(plan, source, target, which, found);
-  source.leave();
-  target.leave();
-  return here && there;
+  const Visit here(source, plan), there(target, plan);
+  if (!here.is_here() || !there.is_here()) return false;
+  merge(plan, source, target, which, found);
+  return true;
 }
 
 }  // namespace pgbaton::verify

@@ -4,12 +4,8 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
-#include <pgbaton/pg/sqlstate.hpp>
 
-#include <algorithm>
-
-#include "drill.hpp"
-#include "repair_sql.hpp"
+#include "repair_table.hpp"
 
 namespace pgbaton::verify {
 namespace {
@@ -18,45 +14,31 @@ namespace {
 // The other bound is for a process that is stopped in the middle: its lock would hold up the appliers.
 constexpr const char* kBounds = "SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '30s'";
 
-using ByKey = std::map<RowTexts, std::vector<RowTexts>>;
-
-ByKey read_rows(SideSession& session, const TablePlan& plan, const std::vector<RowTexts>& keys) {
-  ByKey result;
-  const auto rows = session.exec(select_rows(plan, session.where(), keys));
-  for (int i = 0; i < rows.rows(); ++i) {
-    RowTexts row, key;
-    for (int c = 0; c < rows.columns(); ++c)
-      row.push_back(rows.is_null(i, c) ? std::nullopt : std::optional(rows.text(i, c)));
-    for (const auto k : plan.key) key.push_back(row[k]);
-    result[key].push_back(std::move(row));
-  }
-  return result;
-}
-
 class Repair {
  public:
   Repair(const stream::SharedCut& cut, const Options& options, const state::Replica& replica,
          const std::stop_token& stop)
       : cut_(cut),
+        stop_(stop),
         source_(options.stream.source, Where::source, cut.source_snapshot(), Deadline::never(), stop),
         target_(options.stream.target, Where::target, cut.target_snapshot(), Deadline::never(), stop),
-        writer_(pg::Connection::open(options.stream.target, "repair")) {
-    if (replica.replica_role) writer_.exec("SET session_replication_role = replica");
+        writer_(pg::Connection::open(options.stream.target, "repair")),
+        replica_role_(replica.replica_role) {
+    if (replica_role_) writer_.exec("SET session_replication_role = replica");
     writer_.exec(kBounds);
   }
 
-  std::optional<std::int64_t> run(const state::Replica& replica, std::int64_t tables_version,
-                                  std::span<const RepairBatch> batches) {
+  std::optional<Repaired> run(const state::Replica& replica, std::int64_t tables_version,
+                              std::span<const RepairBatch> batches) {
     writer_.exec("BEGIN ISOLATION LEVEL READ COMMITTED");
     if (!stream::hold_still(writer_, replica, cut_.lsn())) return std::nullopt;
     require_tables(replica, tables_version);
-    std::int64_t rows = 0;
-    for (const auto& batch : batches) rows += mend(batch);
+    for (const auto& batch : batches) mend(batch);
     PGBATON_FAILPOINT("repair_before_commit");
     const auto result = writer_.exec("COMMIT");
     if (std::string_view(PQcmdStatus(result.get())) != "COMMIT")
       throw Error(ErrorKind::failed, "the target rolled the repair back at COMMIT").side(Side::target);
-    return rows;
+    return std::move(done_);
   }
 
  private:
@@ -71,91 +53,38 @@ class Repair {
         .hint("Run the same command again.");
   }
 
-  std::int64_t mend(const RepairBatch& batch) try {
-    return batch.plan->key.empty() ? mend_keyless(batch) : mend_keyed(batch);
-  } catch (Error& error) {
-    if (error.table().empty()) error.table(batch.plan->name.quoted());
-    if (error.side() != Side::target || !pg::is_data_error(error.sqlstate())) throw;
-    throw Error(ErrorKind::rejected, "the target does not accept a row of the source: " + error.message())
-        .side(Side::target)
-        .sqlstate(error.sqlstate())
-        .table(error.table())
-        .hint("A row of another key stands in its way, or the target has a rule of its own: see which, and mend it.");
-  }
-
-  void require(long long touched, std::size_t due) const {
-    if (touched == static_cast<long long>(due)) return;
-    throw Error(ErrorKind::rejected, fmt::format("a repair of {} rows touched {}", due, touched))
-        .side(Side::target)
-        .hint("Look for a trigger, rule or policy on the table that swallows writes.");
-  }
-
-  std::int64_t mend_keyed(const RepairBatch& batch) {
-    const auto& plan = *batch.plan;
-    std::vector<RowTexts> keys;
-    for (const auto& difference : batch.differences) keys.push_back(difference.key);
-    if (!source_.enter(plan) || !target_.enter(plan)) throw moved();
-    const auto here = read_rows(source_, plan, keys), there = read_rows(target_, plan, keys);
-    source_.leave();
-    target_.leave();
-
-    std::vector<RowTexts> remove, insert, update;
-    for (const auto& key : keys) {
-      const auto wanted = here.find(key), found = there.find(key);
-      if (wanted != here.end() && found != there.end() && wanted->second == found->second) continue;
-      const bool one_each = wanted != here.end() && found != there.end() && found->second.size() == 1;
-      if (one_each && plan.target_has_more_columns) {
-        update.push_back(wanted->second.front());
-        continue;
-      }
-      remove.push_back(key);
-      if (wanted != here.end()) insert.push_back(wanted->second.front());
+  // Constraints that can wait do so until the table is done, and no longer: what they refuse is this table's failure.
+  void mend(const RepairBatch& batch) {
+    writer_.exec("SAVEPOINT pgbaton_table");
+    try {
+      if (!replica_role_) writer_.exec("SET CONSTRAINTS ALL DEFERRED");
+      RepairTable table(*batch.plan, cut_.lsn(), source_, target_, writer_);
+      const auto rows = table.mend(batch);
+      if (!replica_role_) writer_.exec("SET CONSTRAINTS ALL IMMEDIATE");
+      writer_.exec("RELEASE SAVEPOINT pgbaton_table");
+      done_.rows += rows;
+      for (auto& error : table.take_refused()) done_.failures.push_back({batch.plan, std::move(error), false});
+    } catch (const Error& error) {
+      const bool alive = PQstatus(writer_.get()) == CONNECTION_OK && source_.alive() && target_.alive();
+      if (stop_.stop_requested() || !alive) throw;
+      writer_.exec("ROLLBACK TO SAVEPOINT pgbaton_table; RELEASE SAVEPOINT pgbaton_table");
+      done_.failures.push_back(explain_failure(batch, error));
     }
-    // All that goes first, so that unique values may change places.
-    if (!remove.empty()) writer_.exec(delete_keys(plan, remove));
-    for (const auto& row : update) require(writer_.exec(update_row(plan, row, cut_.lsn())).affected(), 1);
-    if (!insert.empty()) require(writer_.exec(insert_rows(plan, insert, cut_.lsn())).affected(), insert.size());
-    return static_cast<std::int64_t>(remove.size() + update.size());
-  }
-
-  std::int64_t mend_keyless(const RepairBatch& batch) {
-    const auto& plan = *batch.plan;
-    std::vector<std::int64_t> hashes;
-    for (const auto& difference : batch.differences) hashes.push_back(difference.key_hash);
-    std::vector<RowTexts> insert;
-    std::map<std::int64_t, std::int64_t> remove;
-    std::int64_t removed = 0;
-    const bool same = find_differences(plan, source_, target_, with_key_hashes(hashes), [&](Difference found) {
-      if (found.kind == Kind::missing) {
-        insert.insert(insert.end(), static_cast<std::size_t>(found.count), found.key);
-      } else {
-        remove[found.key_hash] += found.count;
-        removed += found.count;
-      }
-    });
-    if (!same) throw moved();
-    if (!remove.empty())
-      require(writer_.exec(delete_copies(plan, remove)).affected(), static_cast<std::size_t>(removed));
-    if (!insert.empty()) require(writer_.exec(insert_rows(plan, insert, cut_.lsn())).affected(), insert.size());
-    return removed + static_cast<std::int64_t>(insert.size());
-  }
-
-  static Error moved() {
-    return Error(ErrorKind::failed, "the table was rewritten or dropped while it was to be repaired")
-        .action(Action::retry)
-        .hint("Run the same command again.");
   }
 
   const stream::SharedCut& cut_;
+  const std::stop_token& stop_;
   SideSession source_, target_;
   pg::Connection writer_;
+  const bool replica_role_;
+  Repaired done_;
 };
 
 }  // namespace
 
-std::optional<std::int64_t> repair_at(const stream::SharedCut& cut, const Options& options,
-                                      const state::Replica& replica, std::int64_t tables_version,
-                                      std::span<const RepairBatch> batches, const std::stop_token& stop) {
+std::optional<Repaired> repair_at(const stream::SharedCut& cut, const Options& options, const state::Replica& replica,
+                                  std::int64_t tables_version, std::span<const RepairBatch> batches,
+                                  const std::stop_token& stop) {
   return Repair(cut, options, replica, stop).run(replica, tables_version, batches);
 }
 

@@ -23,7 +23,7 @@ std::string text_hash(const std::string& text, std::size_t number, HashStyle sty
 // "char" prints its upper half differently since 16.
 std::string stable_text(const catalog::Column& column) {
   if (column.type != QualifiedName{"pg_catalog", "char"}) return column_text(column);
-  return fmt::format("{}::int4::text", quote_identifier(column.name));
+  return fmt::format("textin(int4out({}::int4))", quote_identifier(column.name));
 }
 
 constexpr std::size_t kUpperHalf = 1'000'000'000;  // beyond any column's number
@@ -60,8 +60,9 @@ HashStyle choose_hash_style(pg::Connection& source, pg::Connection& target) {
   return HashStyle::native;
 }
 
-std::string column_text(const catalog::Column& column) {
-  return fmt::format("({}::text COLLATE \"C\")", quote_identifier(column.name));
+std::string column_text(const catalog::Column& column, std::string_view prefix) {
+  const auto name = std::string(prefix) + quote_identifier(column.name);
+  return fmt::format("(({}) COLLATE \"C\")", as_text(name, column.has_own_text_cast));
 }
 
 std::string column_hash(const catalog::Column& column, bool same_type, std::size_t number, HashStyle style) {
@@ -76,9 +77,9 @@ std::string combine(const std::vector<std::string>& hashes, std::uint32_t seed, 
   const auto together = fmt::format("{}", fmt::join(hashes, " # "));
   switch (style) {
     case HashStyle::native:  // as text: hashint8extended() would fold it to 32 bits
-      return fmt::format("hashtextextended(({})::text COLLATE \"C\", {})", together, seed);
+      return fmt::format("hashtextextended(textin(int8out({})) COLLATE \"C\", {})", together, seed);
     case HashStyle::portable:
-      return md5_hash(fmt::format("'{}:' || ({})", seed, together));
+      return md5_hash(fmt::format("'{}:' || textin(int8out({}))", seed, together));
   }
   return {};
 }

@@ -26,7 +26,7 @@ HashStyle choose_hash_style(pg::Connection& source, pg::Connection& target);
 // same built-in type.
 std::string column_hash(const catalog::Column& column, bool same_type, std::size_t number, HashStyle style);
 std::string combine(const std::vector<std::string>& hashes, std::uint32_t seed, HashStyle style);
-// The column's text, compared and grouped byte by byte.
-std::string column_text(const catalog::Column& column);
+// The column's text as its type writes it, compared and grouped byte by byte; `prefix`: "t." or "".
+std::string column_text(const catalog::Column& column, std::string_view prefix = "");
 
 }  // namespace pgbaton::verify

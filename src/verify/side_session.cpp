@@ -55,6 +55,15 @@ void SideSession::leave() {
   connection_.exec("ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part");
 }
 
+Visit::Visit(SideSession& session, const TablePlan& plan) : session_(session), is_here_(session.enter(plan)) {}
+
+Visit::~Visit() {
+  try {
+    session_.leave();
+  } catch (const std::exception&) {  // the connection is lost, which its next statement tells
+  }
+}
+
 pg::Result SideSession::exec(const std::string& sql) {
   return connection_.exec_until(sql, deadline_, stop_);
 }

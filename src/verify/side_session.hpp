@@ -21,12 +21,27 @@ class SideSession {
   void leave();
   pg::Result exec(const std::string& sql);
   Where where() const { return where_; }
+  bool alive() const { return PQstatus(connection_.get()) == CONNECTION_OK; }
 
  private:
   Where where_;
   Deadline deadline_;
   std::stop_token stop_;
   pg::Connection connection_;
+};
+
+// enter(), and leave() at the end of the scope, also of one that an error ends: the session can be used on.
+class Visit {
+ public:
+  Visit(SideSession& session, const TablePlan& plan);
+  ~Visit();
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+  bool is_here() const { return is_here_; }
+
+ private:
+  SideSession& session_;
+  bool is_here_;
 };
 
 }  // namespace pgbaton::verify

@@ -21,6 +21,8 @@ struct SidePlan {
   catalog::Table table;
   std::vector<const catalog::Column*> columns;  // compared ones, in the same order on both sides; of `table`
   std::vector<std::string> column_hashes;
+  // One for each column of the key: "OPERATOR(schema.=)", what its index calls equal. Only after find_key_equality().
+  std::vector<std::string> key_equality;
   std::string from;        // "ONLY s.t"; a partitioned table without ONLY
   std::string row_filter;  // the source's rows that are carried; "" all
   std::string key_hash;    // bigint
@@ -50,9 +52,14 @@ struct Plans {
 };
 
 // Of the replica's recorded tables, those that `options` choose; `only` limits it to these (empty: all). `seed` makes
-// samples differ between runs. Error(rejected) for a table or column that the target does not have.
+// samples differ between runs. Error(usage) when the filter chooses none; Error(rejected) for a table or column that
+// the target does not have.
 Plans plan_tables(const Options& options, const state::Replica& replica, const std::vector<state::TableState>& states,
                   const std::vector<QualifiedName>& only, pg::Control& source, pg::Control& target, HashStyle style,
                   std::uint32_t seed);
+
+// For repairs, which look rows up by key. The sessions have an empty search_path: operators are named with their
+// schema.
+void find_key_equality(std::vector<TablePlan>& plans, pg::Control& source, pg::Control& target);
 
 }  // namespace pgbaton::verify

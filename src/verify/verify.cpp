@@ -10,8 +10,10 @@
 #include <pgbaton/state/store.hpp>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "digest.hpp"
 #include "drill.hpp"
@@ -27,7 +29,8 @@ constexpr int kMostCuts = 3;
 // For repairs: as long as differences become fewer, and not for ever.
 constexpr int kMostRounds = 10;
 // A rest in which rows are repaired ends by itself after this; a table without key needs the time of a scan.
-constexpr Milliseconds kHoldKeyed{10'000}, kHoldKeyless{300'000};
+// and so do all rows of a table at once.
+constexpr Milliseconds kHoldKeyed{10'000}, kHoldLong{300'000};
 
 // By table and key; shorter texts first, which is the order of whole numbers.
 bool in_order(const Difference& a, const Difference& b) {
@@ -146,7 +149,10 @@ class Run {
     Found found;
     found.cut_lsn = cut.lsn();
     found.not_compared = plans.not_compared;
-    for (std::size_t i = 0; i < plans.tables.size(); ++i) look_closer(cut, plans.tables[i], digests[i], found);
+    // What could not be repaired comes last: should it fill the list, the others have had their turn.
+    for (const bool failed : {false, true})
+      for (std::size_t i = 0; i < plans.tables.size(); ++i)
+        if (failures_.contains(plans.tables[i].name) == failed) look_closer(cut, plans.tables[i], digests[i], found);
     return found;
   }
 
@@ -202,55 +208,86 @@ class Run {
 
   void repair(Found found) {
     for (int round = 0; round < kMostRounds && found.total > 0; ++round) {
-      std::vector<QualifiedName> names;
-      for (const auto& difference : found.differences)
-        if (names.empty() || names.back() != difference.table) names.push_back(difference.table);
-      const auto plans = plan(names);
-      repair_listed(plans, found.differences);
+      std::vector<QualifiedName> names;  // also of those that were not listed
+      for (const auto& table : found.tables)
+        if (table.differences > 0) names.push_back(table.name);
+      auto plans = plan(names);
+      find_key_equality(plans.tables, *source_, *target_);
+      failures_.clear();
+      repair_listed(plans, std::move(found.differences));
       const auto before = found.total;
-      found = compare(names);
+      found = compare(replica_.replica_role ? names : std::vector<QualifiedName>{});
       // More than kListed: the others had no turn yet.
       report_.remaining = found.total;
       if (found.total >= before) break;
     }
+    for (const auto& table : found.tables)
+      if (const auto failure = failures_.find(table.name); failure != failures_.end() && table.differences > 0)
+        report_.not_repaired.push_back(failure->second);
   }
 
-  void repair_listed(const Plans& plans, const std::vector<Difference>& differences) {
+  // Of each table, what is to go comes first, and never stands in the way of what is to come. `differences` are listed
+  // table by table.
+  void repair_listed(const Plans& plans, std::vector<Difference> differences) {
     std::vector<RepairBatch> batches;
+    std::vector<RepairBatch> tables;
+    for (auto& difference : differences) {
+      const auto plan = std::ranges::find(plans.tables, difference.table, &TablePlan::name);
+      if (plan == plans.tables.end()) continue;
+      if (tables.empty() || tables.back().plan != &*plan) tables.push_back({&*plan, {}, true});
+      tables.back().differences.push_back(std::move(difference));
+    }
     std::size_t rows = 0;
     const auto flush = [&] {
       if (!batches.empty()) repair_batches(batches);
       batches.clear();
       rows = 0;
     };
-    for (const auto& difference : differences) {
-      const auto plan = std::ranges::find(plans.tables, difference.table, &TablePlan::name);
-      if (plan == plans.tables.end()) continue;
-      if (rows == kRepairBatch) flush();
-      if (batches.empty() || batches.back().plan != &*plan) batches.push_back({&*plan, {}});
-      batches.back().differences.push_back(difference);
-      ++rows;
+    for (auto& table : tables) {
+      std::ranges::stable_partition(table.differences, [](const auto& d) { return d.kind == Kind::extra; });
+      for (const auto& difference : table.differences) {
+        if (rows == kRepairBatch) flush();
+        if (in_the_way_.contains(table.plan)) break;
+        if (batches.empty() || batches.back().plan != table.plan) batches.push_back({table.plan, {}, false});
+        batches.back().differences.push_back(difference);
+        ++rows;
+      }
     }
     flush();
+    for (const auto& table : tables)
+      if (in_the_way_.contains(table.plan)) repair_batches({table});
+    in_the_way_.clear();
   }
 
   void repair_batches(const std::vector<RepairBatch>& batches) {
-    const bool scans = std::ranges::any_of(batches, [](const auto& batch) { return batch.plan->key.empty(); });
+    const bool takes_long =
+        std::ranges::any_of(batches, [](const auto& batch) { return batch.at_once || batch.plan->key.empty(); });
     for (int tries = 0; tries < kMostCuts; ++tries) {
-      auto cut = this->cut(scans ? kHoldKeyless : kHoldKeyed);
+      auto cut = this->cut(takes_long ? kHoldLong : kHoldKeyed);
       PGBATON_FAILPOINT("repair_cut");
-      const auto rows = repair_at(cut, options_, replica_, tables_version_, batches, stop_);
+      const auto repaired = repair_at(cut, options_, replica_, tables_version_, batches, stop_);
       note_pause(cut.release());
-      if (!rows) continue;
-      report_.repaired += *rows;
-      store_.add_event(replica_.name, "repair",
-                       state::to_json({{"cut_lsn", to_string(cut.lsn())}, {"rows", std::to_string(*rows)}}));
-      log::info("repaired {} rows at {}", *rows, to_string(cut.lsn()));
+      if (!repaired) continue;
+      note_repaired(*repaired, cut.lsn());
       return;
     }
     throw Error(ErrorKind::failed, "the writer went on before the rows were repaired")
         .action(Action::retry)
         .hint("Run the same command again.");
+  }
+
+  void note_repaired(const Repaired& repaired, Lsn cut_lsn) {
+    for (const auto& failure : repaired.failures) {
+      if (failure.at_once_may_help)
+        in_the_way_.insert(failure.plan);
+      else
+        failures_.try_emplace(failure.plan->name, failure.error);
+    }
+    if (repaired.rows == 0) return;
+    report_.repaired += repaired.rows;
+    store_.add_event(replica_.name, "repair",
+                     state::to_json({{"cut_lsn", to_string(cut_lsn)}, {"rows", std::to_string(repaired.rows)}}));
+    log::info("repaired {} rows at {}", repaired.rows, to_string(cut_lsn));
   }
 
   void note() {
@@ -271,6 +308,8 @@ class Run {
   std::int64_t tables_version_ = 0;  // as read before the last plan
   std::unique_ptr<stream::OwnWriter> writer_;
   Report report_;
+  std::map<QualifiedName, Error> failures_;  // of the last round of repairs
+  std::set<const TablePlan*> in_the_way_;    // tables whose rows are in each other's way: all at once, later
 };
 
 }  // namespace

@@ -12,6 +12,9 @@ namespace pgbaton {
 std::string quote_identifier(std::string_view name);
 // 'it''s', with E'' when a backslash is in it; never depends on standard_conforming_strings.
 std::string quote_literal(std::string_view text);
+// SQL: the text that the output function of its type writes for `expression`, NULL for NULL. With
+// `has_own_text_cast` somebody has made a cast from that type to text, which ::text would call.
+std::string as_text(std::string_view expression, bool has_own_text_cast);
 
 struct QualifiedName {
   std::string schema, name;

@@ -20,9 +20,11 @@ struct Column {
   std::string name;
   int number = 0;  // attnum
   Oid type_oid = 0;
-  QualifiedName type;            // the type's own schema and name (pg_type), for comparison across clusters
-  std::string cast_type;         // format_type(atttypid, -1): no modifier, so a cast never truncates; quoted, qualified
-  std::string full_type;         // format_type(atttypid, atttypmod): for people and ALTER TABLE
+  QualifiedName type;     // the type's own schema and name (pg_type), for comparison across clusters
+  std::string cast_type;  // format_type(atttypid, -1): no modifier, so a cast never truncates; quoted, qualified
+  std::string full_type;  // format_type(atttypid, atttypmod): for people and ALTER TABLE
+  // Somebody made a cast from the type to text, which may say anything: as_text() passes it by.
+  bool has_own_text_cast = false;
   bool type_is_array = false;    // unnest() of its array would flatten it
   bool has_equality = true;      // false for json, point, xml …: compared as text
   bool type_is_integer = false;  // int2, int4, int8: keys sort by value

@@ -14,10 +14,13 @@
 // read again on both sides, written as the source has them at that cut, stamped with its LSN and committed under a lock
 // on the progress row. What was deleted since stays deleted, what is newer is written newer. At most kRepairBatch rows
 // at a time, so that a rest stays short; a table without a key is scanned once while the appliers rest. Afterwards the
-// repaired tables are compared again.
+// repaired tables are compared again; where session_replication_role cannot be set, all of them, because what the
+// target's triggers do is not known. A table that cannot be repaired does not stop the others, and is tried again as
+// long as differences become fewer (rows of another table may have stood in its way).
 //
 // Works with the writer in another process, or drives the stream itself for as long as it needs when the lease is free.
 #pragma once
+#include <pgbaton/base/error.hpp>
 #include <pgbaton/base/lsn.hpp>
 #include <pgbaton/base/name.hpp>
 #include <pgbaton/base/time.hpp>
@@ -79,6 +82,7 @@ struct Report {
   std::vector<NotCompared> not_compared;
   std::int64_t differences_total = 0;
   std::vector<Difference> differences;  // at most kListed, by table
+  std::vector<Error> not_repaired;      // one for each table that could not be, with its name, in the last try
   std::int64_t repaired = 0;            // rows
   std::int64_t remaining = 0;           // differences after the last comparison
   Milliseconds longest_pause{0};        // the appliers' longest rest
@@ -90,7 +94,8 @@ struct Report {
 inline constexpr std::size_t kListed = 10'000;
 inline constexpr std::size_t kRepairBatch = 500;
 
-// Errors: usage without a copied replica, or for a --where that cannot be read; timed_out; rejected when the target has
+// Errors: usage without a copied replica, for a --where that cannot be read, or when the filter chooses no table of the
+// replica; timed_out; rejected when the target has
 // no such table or column (drift); failed when the writer died or a connection was lost: run it again.
 Report run(const Options& options, const std::stop_token& stop);
 
