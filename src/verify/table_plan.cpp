@@ -106,21 +106,6 @@ void mark_choices(std::vector<catalog::Table>& tables, const state::Replica& rep
   catalog::apply_choices(tables, choices);
 }
 
-// A name that was given and that the replica does not have would be compared by nobody, without a word.
-void require_in_replica(const catalog::TableFilter& filter, const std::vector<catalog::Table>& here,
-                        const state::Replica& replica, const std::vector<state::TableState>& states) {
-  const auto require = [&](const char* option, const std::string& pattern, const catalog::TableFilter& one) {
-    for (const auto& table : catalog::apply_filter(here, one))
-      if (std::ranges::find(states, table.name, &state::TableState::name) != states.end()) return;
-    throw Error(ErrorKind::usage,
-                fmt::format("{}: replica {} has no table that \"{}\" names", option, replica.name, pattern))
-        .hint("`pgbaton status` lists those that it has; `pgbaton resync --add` takes new ones in.");
-  };
-  for (const auto& pattern : filter.include_tables) require("--include-table", pattern, {.include_tables = {pattern}});
-  for (const auto& pattern : filter.include_schemas)
-    require("--include-schema", pattern, {.include_schemas = {pattern}});
-}
-
 using ByName = std::map<QualifiedName, catalog::Table>;
 
 ByName by_name(std::vector<catalog::Table> tables) {
@@ -146,13 +131,35 @@ std::string TablePlan::rows(Where where, const std::string& what, const std::str
   return fmt::format("SELECT {} AS kh, {} FROM {}{}", plan.key_hash, what, plan.from, conditions);
 }
 
+void require_choice(const catalog::TableFilter& filter, const state::Replica& replica,
+                    const std::vector<state::TableState>& states, pg::Control& source) {
+  if (filter.empty()) return;
+  const auto here = catalog::load_tables(source, {}, Side::source);
+  const auto chooses_one = [&](const catalog::TableFilter& choice) {
+    return std::ranges::any_of(catalog::apply_filter(here, choice), [&](const auto& table) {
+      return std::ranges::find(states, table.name, &state::TableState::name) != states.end();
+    });
+  };
+  const auto refuse = [&](const char* option, const std::string& pattern) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: replica {} has no table that \"{}\" names", option, replica.name, pattern))
+        .hint("`pgbaton status` lists those that it has; `pgbaton resync --add` takes new ones in.");
+  };
+  for (const auto& pattern : filter.include_tables)
+    if (!chooses_one({.include_tables = {pattern}})) refuse("--include-table", pattern);
+  for (const auto& pattern : filter.include_schemas)
+    if (!chooses_one({.include_schemas = {pattern}})) refuse("--include-schema", pattern);
+  if (!chooses_one(filter))
+    throw Error(ErrorKind::usage, "the options leave no table of the replica to compare")
+        .hint("Choose less with --exclude-table and --exclude-schema.");
+}
+
 Plans plan_tables(const Options& options, const state::Replica& replica, const std::vector<state::TableState>& states,
                   const std::vector<QualifiedName>& only, pg::Control& source, pg::Control& target, HashStyle style,
                   std::uint32_t seed) {
   auto here = catalog::load_tables(source, {}, Side::source);
   std::set<QualifiedName> chosen;
   for (const auto& table : catalog::apply_filter(here, options.filter)) chosen.insert(table.name);
-  if (only.empty()) require_in_replica(options.filter, here, replica, states);
   mark_choices(here, replica);
   const auto sources = by_name(std::move(here)), targets = by_name(catalog::load_tables(target, {}, Side::target));
   const bool filtered = !options.filter.empty();
@@ -181,9 +188,6 @@ Plans plan_tables(const Options& options, const state::Replica& replica, const s
       plan.sample =
           fmt::format("(kh & 2147483647) % {} < {}", kSampleParts, options.sample_percent * kSampleParts / 100);
   }
-  if (filtered && only.empty() && plans.tables.empty() && plans.not_compared.empty())
-    throw Error(ErrorKind::usage, "no table of the replica is left to compare")
-        .hint("Choose fewer tables with --exclude-table or --exclude-schema.");
   // After the vector has stopped growing: columns are pointed at.
   for (auto& plan : plans.tables) {
     match_columns(plan);

@@ -46,13 +46,18 @@ struct TablePlan {
   std::string rows(Where where, const std::string& what, const std::string& range = {}) const;
 };
 
+// Error(usage) for a name in the filter that no table of the replica has, which would be compared by nobody without a
+// word, and for a filter that leaves none.
+void require_choice(const catalog::TableFilter& filter, const state::Replica& replica,
+                    const std::vector<state::TableState>& states, pg::Control& source);
+
 struct Plans {
   std::vector<TablePlan> tables;
   std::vector<NotCompared> not_compared;
 };
 
 // Of the replica's recorded tables, those that `options` choose; `only` limits it to these (empty: all). `seed` makes
-// samples differ between runs. Error(usage) when the filter chooses none; Error(rejected) for a table or column that
+// samples differ between runs. Error(rejected) for a table or column that
 // the target does not have.
 Plans plan_tables(const Options& options, const state::Replica& replica, const std::vector<state::TableState>& states,
                   const std::vector<QualifiedName>& only, pg::Control& source, pg::Control& target, HashStyle style,

@@ -90,6 +90,7 @@ class Run {
           .side(Side::target)
           .hint(replica ? "Let `pgbaton clone` come to its end first." : "Make one with `pgbaton clone`.");
     replica_ = std::move(*replica);
+    require_choice(options_.filter, replica_, store_.load_tables(replica_), *source_);
   }
 
   stream::SharedCut cut(std::optional<Milliseconds> hold) {
@@ -213,13 +214,16 @@ class Run {
         if (table.differences > 0) names.push_back(table.name);
       auto plans = plan(names);
       find_key_equality(plans.tables, *source_, *target_);
-      failures_.clear();
+      const bool was_full = found.differences.size() == kListed;
+      const auto failed_before = std::exchange(failures_, {}).size();
       repair_listed(plans, std::move(found.differences));
       const auto before = found.total;
       found = compare(replica_.replica_role ? names : std::vector<QualifiedName>{});
       // More than kListed: the others had no turn yet.
       report_.remaining = found.total;
-      if (found.total >= before) break;
+      // A table that failed may have taken all the places in the list: from now on it comes last.
+      const bool others_wait = was_full && failures_.size() > failed_before;
+      if (found.total >= before && !others_wait) break;
     }
     for (const auto& table : found.tables)
       if (const auto failure = failures_.find(table.name); failure != failures_.end() && table.differences > 0)
