@@ -86,7 +86,9 @@ class Waiter {
       applied_lsn_ = now.applied_lsn;
       generation_ = now.replica ? now.replica->generation : "";
       to_ready_ = now.replica ? missing_for_ready(*now.replica, now.applied_lsn, now.report) : "";
-      if (reached(now)) return true;
+      // A step that was reached stays; the replica is of no use all the same.
+      const bool broken = now.replica && now.replica->history_break && !now.writer_holds;
+      if (reached(now) && !broken) return true;
       say_what_is_missing(now);
       meet_last_error(now, grace_over);
       first_look_ = false;
@@ -128,9 +130,16 @@ class Waiter {
 
   void meet_last_error(const Look& now, bool grace_over) {
     std::string text = now.replica ? now.replica->last_error : "";
+    // What a start has recorded outlives the error, which the next start takes away.
+    const auto broken = text.empty() && now.replica ? now.replica->history_break : std::nullopt;
+    if (broken) text = broken->at;
     if (first_look_) old_error_ = text;
     if (text.empty() || now.writer_holds) return;
     if (text == old_error_ && !grace_over) return;
+    if (broken)
+      throw Error(ErrorKind::boundary_lost, fmt::format("{} (found at {})", broken->message, time_text(broken->at)))
+          .side(Side::source)
+          .hint(broken->hint);
     auto error = parse_last_error(text).value_or(LastError{});
     throw Error(kind_of(error.exit_code), fmt::format("the writer ended at {}: {}", time_text(error.at), error.message))
         .hint(error.hint);

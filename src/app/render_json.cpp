@@ -42,6 +42,12 @@ Json error_document(const Error& error) {
           {"at", now_utc()}};
 }
 
+Json history_break_document(const StatusReport& report) {
+  if (!report.replica || !report.replica->history_break) return nullptr;
+  const auto& found = *report.replica->history_break;
+  return {{"message", found.message}, {"hint", found.hint}, {"at", found.at}};
+}
+
 Json slot_document(const StatusReport& report) {
   const auto& slot = report.slot;
   if (!slot) return nullptr;
@@ -215,6 +221,7 @@ std::string status_json(const StatusReport& report) {
       {"guards", replica ? guards_document(report) : Json(nullptr)},
       {"tables", tables_document(report)},
       {"last_error", replica ? parsed_or_null(replica->last_error) : Json(nullptr)},
+      {"history_break", history_break_document(report)},
       {"recent", troubles_document(report)},
       {"waiting", waiting_document(report)},
       {"source_problem", text_or_null(report.source_problem)},

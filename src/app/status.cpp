@@ -126,6 +126,8 @@ std::vector<std::string> warnings(const StatusReport& report) {
     return result;
   }
   if (!report.history_problem.empty()) result.push_back(report.history_problem);
+  if (const auto& broken = report.replica->history_break; broken && !report.source_problem.empty())
+    result.push_back(fmt::format("{} (found at {}). {}", broken->message, broken->at, broken->hint));
   bool slot_expected = report.writer_holds && report.source_problem.empty();
   if (slot_expected && !slot)
     result.push_back(fmt::format("slot {} is gone: changes are lost, a new bootstrap is needed (clone --restart)",

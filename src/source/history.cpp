@@ -24,14 +24,21 @@
 #include <pgbaton/state/store.hpp>
 
 #include "start_replication.hpp"
+#include "went_back.hpp"
 
 namespace pgbaton::source {
 namespace {
 
 constexpr std::string_view kStartAnew = "A new bootstrap is needed: pgbaton clone --restart.";
 
+Error lost_error(const ExpectedHistory& expected, const std::string& message, std::string_view hint) {
+  return Error(ErrorKind::boundary_lost, message).side(Side::source).lsn(expected.applied_lsn).hint(hint);
+}
 [[noreturn]] void lost(const ExpectedHistory& expected, const std::string& message, std::string_view hint) {
-  throw Error(ErrorKind::boundary_lost, message).side(Side::source).lsn(expected.applied_lsn).hint(hint);
+  throw lost_error(expected, message, hint);
+}
+[[noreturn]] void went_back(const ExpectedHistory& expected, const std::string& message, std::string_view hint) {
+  throw WentBack(lost_error(expected, message, hint));
 }
 
 void require_same_source(const catalog::Server& server, const ExpectedHistory& expected) {
@@ -70,13 +77,14 @@ std::vector<TimelineSwitch> load_timeline_history(const pg::Endpoint& endpoint, 
 
 void require_descendant(const pg::Endpoint& endpoint, const catalog::Server& server, const ExpectedHistory& expected) {
   if (server.timeline < expected.timeline) {
-    lost(expected,
-         fmt::format("the source is on timeline {}, the replica is on {}: this is a former primary, or a restored "
-                     "backup",
-                     server.timeline, expected.timeline),
-         fmt::format("Connect to the server that is on timeline {}, or build the replica from this one: pgbaton clone "
-                     "--restart.",
-                     expected.timeline));
+    went_back(
+        expected,
+        fmt::format("the source is on timeline {}, the replica is on {}: this is a former primary, or a restored "
+                    "backup",
+                    server.timeline, expected.timeline),
+        fmt::format("Connect to the server that is on timeline {}, or build the replica from this one: pgbaton clone "
+                    "--restart.",
+                    expected.timeline));
   }
   const auto ancestors = load_timeline_history(endpoint, server);
   const auto ours = std::ranges::find(ancestors, expected.timeline, &TimelineSwitch::timeline);
@@ -101,7 +109,7 @@ void require_same_timeline(pg::Control& source, const pg::Endpoint& endpoint, co
   if (expected.timeline != 0 && server.timeline != expected.timeline) require_descendant(endpoint, server, expected);
   const auto flush_lsn = catalog::current_flush_lsn(source, Side::source);
   if (flush_lsn < expected.seen_lsn) {
-    lost(
+    went_back(
         expected,
         fmt::format("the source's WAL ends at {}, before {} which the target has applied: the source went back in time",
                     to_string(flush_lsn), to_string(expected.seen_lsn)),
@@ -143,11 +151,44 @@ void require_kept(const SlotInfo& slot, const ExpectedHistory& expected) {
          kStartAnew);
   }
   if (slot.restart_lsn < expected.slot_restart_lsn) {
-    lost(expected,
-         fmt::format("slot {} restarts at {}, and did at {} before: the source went back in time", name,
-                     to_string(slot.restart_lsn), to_string(expected.slot_restart_lsn)),
-         "It was restored from an older copy of its files. A new bootstrap is needed: pgbaton clone --restart.");
+    went_back(expected,
+              fmt::format("slot {} restarts at {}, and did at {} before: the source went back in time", name,
+                          to_string(slot.restart_lsn), to_string(expected.slot_restart_lsn)),
+              "It was restored from an older copy of its files. A new bootstrap is needed: pgbaton clone --restart.");
   }
+}
+
+// Whether the server that was found to be the past can have become this one.
+bool is_another_server(const SlotInfo& slot, std::span<const TimelineSwitch> ancestors,
+                       const state::HistoryBreak& found) {
+  if (slot.confirmed_flush_lsn > found.slot_lsn) return true;
+  const auto left = std::ranges::find(ancestors, found.timeline, &TimelineSwitch::timeline);
+  return left != ancestors.end() && left->switch_lsn < found.flush_lsn;
+}
+
+void require_another_server(pg::Control& source, const pg::Endpoint& endpoint, const catalog::Server& server,
+                            const ExpectedHistory& expected) {
+  const auto slot = load_slot(source, expected.slot);
+  std::vector<TimelineSwitch> ancestors;
+  if (server.timeline > 1) ancestors = load_timeline_history(endpoint, server);
+  const auto& found = *expected.history_break;
+  if (slot && is_another_server(*slot, ancestors, found)) return;
+  lost(expected,
+       fmt::format("{} (found at {}; it has written since, and nothing shows that this is the source from before)",
+                   found.message, found.at),
+       found.hint);
+}
+
+// Where it and its slot stand: nobody but us moves the slot, and we do not.
+void record_break(state::Store& store, pg::Control& source, const state::Replica& replica, const Error& error) {
+  const auto slot = load_slot(source, replica.slot);
+  state::HistoryBreak found;
+  found.message = error.message();
+  found.hint = error.hint();
+  found.timeline = catalog::load_server(source, Side::source).timeline;
+  found.flush_lsn = catalog::current_flush_lsn(source, Side::source);
+  found.slot_lsn = slot ? slot->confirmed_flush_lsn : found.flush_lsn;
+  store.store_history_break(replica, found);
 }
 
 std::uint32_t read_number(std::string_view& line) {
@@ -170,6 +211,7 @@ ExpectedHistory expected_history(const state::Replica& replica, const state::Pro
   for (const auto& table : tables) expected.seen_lsn = std::max(expected.seen_lsn, table.boundary);
   expected.slot_restart_lsn = progress.slot_restart_lsn;
   expected.publication_state = replica.publication_state;
+  expected.history_break = replica.history_break;
   return expected;
 }
 
@@ -183,7 +225,23 @@ std::uint32_t require_history(pg::Control& source, const pg::Endpoint& endpoint,
   if (server.timeline != expected.timeline) wanted.slot_restart_lsn = Lsn{};
   require_slot(source, wanted);
   require_publications(source, wanted);
+  if (expected.history_break) require_another_server(source, endpoint, server, expected);
   return server.timeline;
+}
+
+std::uint32_t require_history(state::Store& store, pg::Control& source, const pg::Endpoint& endpoint,
+                              const state::Replica& replica, const ExpectedHistory& expected) {
+  try {
+    const auto timeline = require_history(source, endpoint, expected);
+    if (!expected.history_break) return timeline;
+    log::info("this source is not the one that had gone back in time: its slot or its timeline was never there");
+    store.store_history_break(replica, std::nullopt);
+    store.add_event(replica.name, "history_mended", "");
+    return timeline;
+  } catch (const WentBack& error) {
+    record_break(store, source, replica, error);
+    throw;
+  }
 }
 
 void require_slot(pg::Control& source, const ExpectedHistory& expected) {

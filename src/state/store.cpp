@@ -22,7 +22,8 @@ constexpr std::string_view kReplicaColumns =
     "coalesce(last_error::text, '') as last_error, {} as copied_at, {} as indexed_at, {} as ready_at, "
     "coalesce(to_jsonb(r) ->> 'ready_goal_lsn', '0/0') as ready_goal_lsn, "
     "coalesce(to_jsonb(r) ->> 'ready_lsn', '0/0') as ready_lsn, "
-    "coalesce(to_jsonb(r) ->> 'ready_lag_bytes', '0')::bigint as ready_lag_bytes";
+    "coalesce(to_jsonb(r) ->> 'ready_lag_bytes', '0')::bigint as ready_lag_bytes, "
+    "to_jsonb(r) ->> 'history_break' as history_break";
 
 std::string replica_columns() {
   const auto time = [](std::string_view column) {
@@ -32,6 +33,20 @@ std::string replica_columns() {
         column);
   };
   return fmt::format(fmt::runtime(kReplicaColumns), time("copied_at"), time("indexed_at"), time("ready_at"));
+}
+
+std::optional<HistoryBreak> read_history_break(pqxx::transaction_base& tx, const pqxx::row& row) {
+  if (row["history_break"].is_null()) return std::nullopt;
+  const auto found = tx.exec_params1(
+      "select b ->> 'message', b ->> 'hint', b ->> 'at', (b ->> 'timeline')::bigint, b ->> 'flush_lsn', "
+      "b ->> 'slot_lsn' from (select $1::json as b) as broken",
+      row["history_break"].c_str());
+  return HistoryBreak{found[0].as<std::string>(),
+                      found[1].as<std::string>(),
+                      found[2].as<std::string>(),
+                      found[3].as<std::uint32_t>(),
+                      require_lsn(found[4].c_str(), "pgbaton.replica.history_break.flush_lsn"),
+                      require_lsn(found[5].c_str(), "pgbaton.replica.history_break.slot_lsn")};
 }
 
 Replica read_replica(const pqxx::row& row) {
@@ -105,7 +120,9 @@ std::optional<Replica> Store::load_replica(const std::string& name) {
     auto rows =
         tx.exec_params(fmt::format("select {} from pgbaton.replica r where name = $1", replica_columns()), name);
     if (rows.empty()) return std::nullopt;
-    return read_replica(rows[0]);
+    auto replica = read_replica(rows[0]);
+    replica.history_break = read_history_break(tx, rows[0]);
+    return replica;
   });
 }
 
@@ -149,6 +166,7 @@ void Store::replace_generation(const Replica& replica, const std::vector<TableSt
         "source_database = $6, slot = $7, publication = $8, publication_inserts = $9, owns_publication = $10, "
         "consistent_point = '0/0', expired_lsn = '0/0', phase = 'creating', direction = $11, "
         "options = nullif($12, '')::json, replica_role = $13, schema_restored = $14, publication_state = null, "
+        "history_break = null, "
         "copied_at = null, indexed_at = null, ready_at = null, ready_goal_lsn = '0/0', ready_lsn = '0/0', "
         "created_at = now() where name = $1 and epoch = $2",
         replica.name, replica.epoch, replica.generation, std::to_string(replica.source_system_id),
@@ -247,6 +265,26 @@ void Store::store_publication_state(const Replica& replica, const std::string& j
   pg::control(Side::target, "recording the publications", [&] {
     pqxx::work tx(connection_);
     update_replica(tx, replica, "recording the publications", "publication_state = $4::json", "", json);
+    tx.commit();
+  });
+}
+
+void Store::store_history_break(const Replica& replica, const std::optional<HistoryBreak>& found) {
+  constexpr std::string_view kDoing = "recording what became of the source's history";
+  pg::control(Side::target, kDoing, [&] {
+    pqxx::work tx(connection_);
+    if (!found) {
+      update_replica(tx, replica, kDoing, "history_break = null", "");
+    } else {
+      update_replica(tx, replica, kDoing,
+                     "history_break = json_build_object('kind', 'boundary_lost', 'exit_code', 4, 'message', $4::text, "
+                     "'hint', $5::text, 'at', to_char(now() at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'), "
+                     "'timeline', $6::bigint, "
+                     "'flush_lsn', greatest($7::pg_lsn, (history_break ->> 'flush_lsn')::pg_lsn), "
+                     "'slot_lsn', greatest($8::pg_lsn, (history_break ->> 'slot_lsn')::pg_lsn))",
+                     "", found->message, found->hint, found->timeline, to_string(found->flush_lsn),
+                     to_string(found->slot_lsn));
+    }
     tx.commit();
   });
 }

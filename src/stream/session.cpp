@@ -43,7 +43,10 @@ Session::Session(SessionContext context)
   const auto& options = context_.options;
   state::Store store(context_.lease.connection());
   if (const auto now = store.load_replica(context_.replica.name))  // resync --add publishes more
+  {
     context_.replica.publication_state = now->publication_state;
+    context_.replica.history_break = now->history_break;
+  }
   tables_version_ = store.load_progress(context_.replica).tables_version;  // before the tables
   tables_ = store.load_tables(context_.replica);
   if (const auto* until = std::get_if<UntilApplied>(&context_.until)) until_applied_ = until->lsn;
@@ -106,7 +109,7 @@ void Session::follow_history(state::Store& store) {
   auto& replica = context_.replica;
   history_ = source::expected_history(replica, store.load_progress(replica), tables_);
   start_lsn_ = history_.applied_lsn;
-  const auto timeline = source::require_history(*source_, context_.options.source, history_);
+  const auto timeline = source::require_history(store, *source_, context_.options.source, replica, history_);
   if (timeline != replica.source_timeline) {
     log::warning("the source went on as timeline {} (it was {}), and has everything that the target has", timeline,
                  replica.source_timeline);

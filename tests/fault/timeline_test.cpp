@@ -230,6 +230,53 @@ TEST_F(FailoverTest, StreamGoesOnFromAPromotedStandbyWithASyncedSlot) {
                  "Connect to the server that is on timeline 2");
 }
 
+// What showed it at first is written over by the next transactions; every start, and everybody who waits, is told
+// still.
+TEST_F(FailoverTest, SourceThatWentBackIsRememberedWhenItHasWrittenOn) {
+  create();
+  source().stop();
+  const auto past = source().save_files();
+  source().start();
+  insert(source(), "after the backup", 500);
+  expect_equal_after_drain();
+  source().stop();
+  const auto present = source().save_files();
+  source().restore_files(past);
+  source().start();
+  EXPECT_EQ(status_field("history_break"), "null");
+  expect_lost("the source's WAL ends at");
+  write_wal(source(), 3);
+  insert(source(), "in the other history", 10);
+  ASSERT_EQ(source().scalar("select pg_current_wal_flush_lsn() > '" + status_field("lsn.applied") + "'::pg_lsn"), "t");
+  expect_lost("found at");
+  EXPECT_THAT(status_field("history_break.message"), HasSubstr("the source's WAL ends at"));
+  for (const Arguments& command :
+       {Arguments{"finish"}, {"verify"}, {"clone", "--schema", "none", "--until", "caught-up"}})
+    expect_refused(run(command[0], {command.begin() + 1, command.end()}), 4, "the source's WAL ends at", kAnew);
+  source().stop();
+  target().exec("update pgbaton.replica set last_error = null");  // as a start that was killed leaves it
+  expect_refused(run("wait", {"--for", "copied", "--timeout", "20s"}), 4, "the source's WAL ends at", kAnew);
+  EXPECT_THAT(status_field("warnings"), HasSubstr("the source's WAL ends at"));
+
+  // Its slot stands where the other's never was.
+  source().restore_files(present);
+  source().start();
+  insert(source(), "back in the present");
+  expect_equal_after_drain();
+  EXPECT_EQ(status_field("history_break"), "null");
+
+  source().stop();
+  source().restore_files(past);
+  source().start();
+  EXPECT_EQ(run("follow", {"--until", "caught-up"}).code, 4);
+  write_wal(source(), 3);
+  target().exec("truncate t, marker");
+  const auto restarted = run("clone", {"--restart", "--schema", "none", "--until", "caught-up"});
+  ASSERT_EQ(restarted.code, 0) << restarted;
+  EXPECT_EQ(status_field("history_break"), "null");
+  expect_equal_after_drain();
+}
+
 TEST_F(FailoverTest, SlotsThatStandbysKeepNeed17) {
   Cluster older;
   const auto result =

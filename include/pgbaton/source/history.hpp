@@ -1,22 +1,28 @@
 // Whether the stream of a slot still follows on what the target has. Looked at before a stream begins, again once the
 // slot is held (nobody else can move it from then on), and while it runs; each break is Error(boundary_lost) that says
 // what happened and the ways on. A gap that is not noticed here would be a silent loss.
+//
+// A source that went back in time (its WAL ends before what the target has, its slot restarts where it did long ago, it
+// is on an older timeline) looks sound again as soon as it has written enough, or was promoted. So a writer records the
+// break, and each later start ends with it until the source is shown to be another server than the one found then:
+//
+//   its slot is confirmed beyond where that one's slot was: nobody but us moves it, and we applied nothing since
+//   or it left that one's timeline before the position where that one stood
+//
+// An original source that comes back passes the first if its slot had moved after the copy was made, and the move had
+// reached its disk. Otherwise it is refused: nothing tells the two apart.
 #pragma once
 #include <pgbaton/base/lsn.hpp>
 #include <pgbaton/pg/control.hpp>
 #include <pgbaton/pg/endpoint.hpp>
+#include <pgbaton/state/store.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-namespace pgbaton::state {
-struct Replica;
-struct Progress;
-struct TableState;
-}  // namespace pgbaton::state
 
 namespace pgbaton::source {
 
@@ -31,6 +37,7 @@ struct ExpectedHistory {
   Lsn seen_lsn;                   // the end of all history that the target holds: applied, or copied at a boundary
   Lsn slot_restart_lsn;           // as far as the slot's restart_lsn was seen on this timeline; 0 not known
   std::string publication_state;  // load_publication_state() when the slot was made; "" not known
+  std::optional<state::HistoryBreak> history_break;
 };
 ExpectedHistory expected_history(const state::Replica& replica, const state::Progress& progress,
                                  std::span<const state::TableState> tables);
@@ -39,6 +46,9 @@ ExpectedHistory expected_history(const state::Replica& replica, const state::Pro
 // now: another one than expected when a standby was promoted that had everything the target has; store it before
 // anything is applied. Error(boundary_lost); Error(failed), action retry, while the source is a standby.
 std::uint32_t require_history(pg::Control& source, const pg::Endpoint& endpoint, const ExpectedHistory& expected);
+// The same for a writer: records a break that could be written over, and forgets one that is disproved.
+std::uint32_t require_history(state::Store& store, pg::Control& source, const pg::Endpoint& endpoint,
+                              const state::Replica& replica, const ExpectedHistory& expected);
 // The part about the slot alone.
 void require_slot(pg::Control& source, const ExpectedHistory& expected);
 

@@ -44,6 +44,13 @@ struct Readiness {
   std::int64_t lag_limit_bytes = 0;  // --ready-lag of the last writer; 0 until one has streamed
 };
 
+// The source was found to be its own past (source/history.hpp), and where that server and its slot stood then.
+struct HistoryBreak {
+  std::string message, hint, at;  // at: ISO 8601 in UTC
+  std::uint32_t timeline = 0;
+  Lsn flush_lsn, slot_lsn;
+};
+
 struct Replica {
   std::string name;
   std::string generation;  // a UUID
@@ -65,6 +72,7 @@ struct Replica {
   bool replica_role = true;       // session_replication_role = replica is used by the apply sessions
   bool schema_restored = false;   // section pre-data of the schema is on the target, committed
   std::string publication_state;  // source::load_publication_state() when the slot was made; "" not known
+  std::optional<HistoryBreak> history_break;
   Readiness readiness;
   std::vector<std::string> publications() const {
     return publication_inserts.empty() ? std::vector{publication} : std::vector{publication, publication_inserts};
@@ -205,6 +213,8 @@ class Store {
   // What transactions with schema_part_statement have committed while the schema as a whole is not there.
   std::set<std::string> load_schema_parts(const std::string& name);
   void store_publication_state(const Replica& replica, const std::string& json);
+  // nullopt: it was disproved. Of two breaks the later one is kept, with the larger positions.
+  void store_history_break(const Replica& replica, const std::optional<HistoryBreak>& found);
   // The source went on as another timeline of the same history; what was seen of the slot on the old one is forgotten.
   void store_source_timeline(const Replica& replica, std::uint32_t timeline);
   // A new build under the same name: generation and everything but name, epoch and writer from `replica`; its tables
