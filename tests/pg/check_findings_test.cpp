@@ -266,8 +266,21 @@ TEST_F(FindingsTest, OwnTablesThatDoNotFitAreNamed) {
       "create table t (id int, v int); create function f() returns trigger language plpgsql as 'begin return new; end';"
       "create trigger noisy before insert on t for each row execute function f(); alter table t enable replica trigger "
       "noisy");
-  EXPECT_THAT(ids(findings(source().conninfo(), target().conninfo(), {"--schema", "none"}, 0), "warning"),
-              ::testing::IsSupersetOf({"target.always_trigger", "target.key_missing"}));
+  auto found = findings(source().conninfo(), target().conninfo(), {"--schema", "none"}, 3);
+  EXPECT_THAT(ids(found, "warning"), ::testing::Contains("target.always_trigger"));
+  EXPECT_EQ(ids(found, "blocker"), Ids{"target.key_missing"});
+  const auto clone = run("clone", {"--schema", "none"});
+  EXPECT_EQ(clone.code, 3) << clone;
+  EXPECT_THAT(clone.err, ::testing::HasSubstr("no unique key on \"id\""));
+  EXPECT_THAT(leftovers(source().conninfo()), ::testing::IsEmpty());
+  // The statement that is given.
+  for (const auto& finding : found["findings"])
+    if (finding["id"] == "target.key_missing") {
+      const auto remedy = finding["remedy"].get<std::string>();
+      target().exec(remedy.substr(0, remedy.find(';')));
+    }
+  EXPECT_THAT(ids(findings(source().conninfo(), target().conninfo(), {"--schema", "none"}, 0), "blocker"),
+              ::testing::IsEmpty());
 }
 
 class NoSendersTest : public CheckTest {
