@@ -86,7 +86,7 @@ void create_source_objects(Build& build, const source::PublicationPlan& publicat
 void begin_generation(Build& build, bool again) {
   bool restored = again && build.replica.schema_restored;
   require_logical_source(build.source_server, build.options.slot_failover);
-  auto plan = plan_tables(*build.source, build.target.get(), build.options);
+  auto plan = plan_tables(*build.source, build.target.get(), build.options, build.stop);
   require_names_free(*build.source, build.options, plan.publications);
   // Definitions restored in part are our own, too.
   bool own_tables = restored || (again && !build.store.load_schema_parts(build.replica.name).empty());
@@ -121,7 +121,7 @@ void resume(Build& build) {
   require_logical_source(build.source_server);
   auto progress = build.store.load_progress(build.replica);
   const auto timeline = source::require_history(
-      *build.source, build.options.source,
+      build.store, *build.source, build.options.source, build.replica,
       source::expected_history(build.replica, progress, build.store.load_tables(build.replica)));
   if (timeline != build.replica.source_timeline) {
     log::warning("the source went on as timeline {}, and has everything that the target has", timeline);

@@ -14,6 +14,8 @@
 #include <map>
 #include <set>
 
+#include "identity_full.hpp"
+
 namespace pgbaton::snapshot {
 
 namespace {
@@ -233,25 +235,6 @@ class Planner {
   std::set<Oid> published_roots_, guarded_roots_;
 };
 
-// --keyless full: the only change that pgbaton ever makes to a user table on the source, and only when asked for.
-void set_identity_full(pg::Control& source, const std::vector<Table>& tables, const catalog::TableFilter& filter) {
-  for (const auto& table : catalog::apply_filter(tables, filter)) {
-    if (table.kind != 'r' || table.persistence != 'p' || table.identity != Identity::unusable) continue;
-    auto doing = "setting REPLICA IDENTITY FULL on " + table.name.quoted();
-    pg::control(Side::source, doing, [&] {
-      pqxx::work tx(source);
-      tx.exec("set local lock_timeout = '10s'");  // its queue would block the application's statements behind it
-      tx.exec("alter table " + table.name.quoted() + " replica identity full");
-      tx.commit();
-    });
-    log::warning("source: {} (keyless: full); it stays so", doing);
-  }
-}
-
-}  // namespace
-
-namespace {
-
 void require_choices_possible(pg::Control& source, const CloneOptions& options) {
   if (options.filter.choices.empty()) return;
   constexpr int kFirstVersion = 150000;
@@ -268,11 +251,12 @@ void require_choices_possible(pg::Control& source, const CloneOptions& options) 
 
 }  // namespace
 
-TablePlan plan_tables(pg::Control& source, pg::Control* target, const CloneOptions& options) {
+TablePlan plan_tables(pg::Control& source, pg::Control* target, const CloneOptions& options,
+                      const std::stop_token& stop) {
   require_choices_possible(source, options);
   auto tables = catalog::load_tables(source);
   if (options.keyless == Keyless::full) {
-    set_identity_full(source, tables, options.filter);
+    set_identity_full(source, catalog::apply_filter(tables, options.filter), options.slot_wait, stop);
     tables = catalog::load_tables(source);
   }
   return Planner(source, target, options, std::move(tables)).plan();

@@ -20,6 +20,7 @@ struct TablePlan {
 
 // Reads only, except for Keyless::full, which sets REPLICA IDENTITY FULL on tables without usable identity. The target,
 // if there is one yet, says which tables it publishes itself.
-TablePlan plan_tables(pg::Control& source, pg::Control* target, const CloneOptions& options);
+TablePlan plan_tables(pg::Control& source, pg::Control* target, const CloneOptions& options,
+                      const std::stop_token& stop = {});
 
 }  // namespace pgbaton::snapshot

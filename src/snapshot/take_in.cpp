@@ -77,7 +77,7 @@ class TakeIn {
       if (!publication.empty())
         for (const auto& name : source::published_tables(*source_, publication)) published.insert(name);
     std::vector<copy::CopyJob> jobs;
-    for (auto& job : plan_tables(*source_, target_.get(), options_).jobs) {
+    for (auto& job : plan_tables(*source_, target_.get(), options_, stop_).jobs) {
       const auto recorded = known.find(job.table.oid);
       const bool unfinished =
           recorded != known.end() && recorded->second.phase == TablePhase::pending && !recorded->second.detached;
