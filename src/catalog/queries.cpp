@@ -84,21 +84,17 @@ select c.oid::bigint as oid, n.nspname as schema, c.relname as name, c.relkind a
 // format_type(…, -1) prints bpchar and "bit" where NULL would print types with an implied length 1.
 std::string columns_query(int version_num) {
   return fmt::format(R"(
-with recursive chain as (
-  select oid as domain, oid, typbasetype, typoutput from pg_type
-  union all
-  select c.domain, t.oid, t.typbasetype, t.typoutput from chain c join pg_type t on t.oid = c.typbasetype
-), base as (
-  select domain, oid, typoutput as output from chain where typbasetype = 0
-   and oid in (select castsource from pg_cast where casttarget = 25 and oid >= 16384)
+with recursive own_text_cast as (
+  select t.oid from pg_cast k join pg_type t on t.oid = k.castsource join pg_proc o on o.oid = t.typoutput
+   where k.casttarget = 25 and k.oid >= 16384
+     and (k.castmethod = 'f' or k.castmethod = 'b' and o.prosrc not in ('textout', 'citextout'))
+  union
+  select t.oid from own_text_cast c join pg_type t on t.typbasetype = c.oid
 )
 select a.attrelid::bigint as table_oid, a.attname as name, a.attnum::int as number, a.atttypid::bigint as type_oid,
        tn.nspname as type_schema, t.typname as type_name,
        format_type(a.atttypid, -1) as cast_type, format_type(a.atttypid, a.atttypmod) as full_type,
-       exists (select from base b join pg_cast k on k.castsource = b.oid join pg_proc o on o.oid = b.output
-                where b.domain = t.oid and k.casttarget = 25 and k.oid >= 16384
-                  and (k.castmethod = 'f' or k.castmethod = 'b' and o.prosrc not in ('textout', 'citextout')))
-         as has_own_text_cast,
+       t.oid in (select oid from own_text_cast) as has_own_text_cast,
        t.typtype = 'b' and t.typelem <> 0 and t.typlen = -1 as is_array,
        coalesce(nullif(t.typbasetype, 0), t.oid) in (20, 21, 23) as is_integer,
        a.attnotnull{} as not_null,

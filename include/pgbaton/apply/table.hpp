@@ -26,7 +26,7 @@ enum class Delivery {
 struct TargetColumn {
   std::string name;
   std::string quoted;
-  std::string cast_type;  // type without modifier, qualified and quoted (catalog::Column::cast_type)
+  std::string cast_type;           // type without modifier, qualified and quoted (catalog::Column::cast_type)
   bool has_own_text_cast = false;  // catalog::Column says what that is
   bool type_is_array = false;
   bool type_is_integer = false;

@@ -35,10 +35,20 @@ TEST(RepairSql, KeysAndRowsAreLiteralsOfTheirTypes) {
   target.columns = {&target.table.columns[0], &target.table.columns[1]};
   plan.key = {1, 0};
   plan.guarded = true;
+  target.key_equality = {"OPERATOR(s.===)", "OPERATOR(pg_catalog.=)"};
   EXPECT_EQ(delete_keys(plan, {{"it's", "7"}}),
-            R"(DELETE FROM ONLY "s"."t""x" WHERE ("b", "a") IN (('it''s'::pg_catalog.text, '7'::integer)))");
+            R"(DELETE FROM ONLY "s"."t""x" AS t WHERE )"
+            R"(((t."b" OPERATOR(s.===) 'it''s'::pg_catalog.text AND t."a" OPERATOR(pg_catalog.=) '7'::integer)))");
   EXPECT_EQ(insert_rows(plan, {{"7", std::nullopt}}, Lsn{0x10}),
             R"(INSERT INTO "s"."t""x" ("a", "b", "_pgbaton_lsn") OVERRIDING SYSTEM VALUE VALUES ('7', NULL, '0/10'))");
+  plan.key = {0};
+  target.key_equality = {"OPERATOR(pg_catalog.=)"};
+  target.table.columns[0].type = {"pg_catalog", "int4"};
+  EXPECT_EQ(key_condition(plan, Where::target, {{"7"}, {"8"}}),
+            R"(t."a" OPERATOR(pg_catalog.=) ANY (ARRAY['7'::integer, '8'::integer]))");
+  EXPECT_EQ(update_rows(plan, {1}, {{"7", "x"}}, Lsn{0x10}),
+            R"(UPDATE ONLY "s"."t""x" AS t SET "b" = v.c1, "_pgbaton_lsn" = '0/10' FROM (VALUES ('7'::integer, )"
+            R"('x'::pg_catalog.text)) AS v (k0, c1) WHERE t."a" OPERATOR(pg_catalog.=) v.k0)");
 }
 
 }  // namespace
