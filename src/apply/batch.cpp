@@ -47,9 +47,15 @@ bool has_plain_identity_always(const TargetTable& table) {
                      [](const TargetColumn& c) { return c.identity_always && !c.is_key; });
 }
 
+// Sets send such values as text[] and cast them; change by change they are parameters of their type.
+bool must_not_be_text(const TargetTable& table) {
+  return std::any_of(table.columns.begin(), table.columns.end(),
+                     [](const TargetColumn& c) { return c.has_own_cast_from_text; });
+}
+
 struct TableState {
   explicit TableState(const TargetTable& t)
-      : table(&t), keeps_order(t.key.empty() || t.delivery == Delivery::any_order) {}
+      : table(&t), keeps_order(t.key.empty() || t.delivery == Delivery::any_order || must_not_be_text(t)) {}
 
   const TargetTable* table;
   bool keeps_order;

@@ -90,11 +90,16 @@ with recursive own_text_cast as (
      and (k.castmethod = 'f' or k.castmethod = 'b' and o.prosrc not in ('textout', 'citextout'))
   union
   select t.oid from own_text_cast c join pg_type t on t.typbasetype = c.oid
+), own_cast_from_text as (
+  select casttarget as oid from pg_cast where castsource = 25 and oid >= 16384 and castmethod = 'f'
+  union
+  select t.oid from own_cast_from_text c join pg_type t on t.typbasetype = c.oid
 )
 select a.attrelid::bigint as table_oid, a.attname as name, a.attnum::int as number, a.atttypid::bigint as type_oid,
        tn.nspname as type_schema, t.typname as type_name,
        format_type(a.atttypid, -1) as cast_type, format_type(a.atttypid, a.atttypmod) as full_type,
        t.oid in (select oid from own_text_cast) as has_own_text_cast,
+       t.oid in (select oid from own_cast_from_text) as has_own_cast_from_text,
        t.typtype = 'b' and t.typelem <> 0 and t.typlen = -1 as is_array,
        coalesce(nullif(t.typbasetype, 0), t.oid) in (20, 21, 23) as is_integer,
        a.attnotnull{} as not_null,

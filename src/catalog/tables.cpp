@@ -58,6 +58,7 @@ Column read_column(const pqxx::row& row) {
   column.cast_type = row["cast_type"].as<std::string>();
   column.full_type = row["full_type"].as<std::string>();
   column.has_own_text_cast = row["has_own_text_cast"].as<bool>();
+  column.has_own_cast_from_text = row["has_own_cast_from_text"].as<bool>();
   column.type_is_array = row["is_array"].as<bool>();
   column.type_is_integer = row["is_integer"].as<bool>();
   column.not_null = row["not_null"].as<bool>();

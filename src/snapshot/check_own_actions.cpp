@@ -31,6 +31,17 @@ std::string on_the_target(const std::string& table, const std::string& constrain
       table, constraint);
 }
 
+// Keys are declared on roots, whose partitions have them from there.
+std::string with_roots(pg::Control& target, const std::vector<catalog::Oid>& own) {
+  pqxx::nontransaction tx(target);
+  return tx
+      .exec_params1(
+          "select array(select o from unnest($1::oid[]) o union select a.relid from unnest($1::oid[]) o cross join "
+          "pg_partition_ancestors(o) a)::text",
+          oid_array(own))[0]
+      .as<std::string>();
+}
+
 std::set<std::string> source_keys(pg::Control& source) {
   pqxx::nontransaction tx(source);
   std::set<std::string> keys;
@@ -41,6 +52,7 @@ std::set<std::string> source_keys(pg::Control& source) {
 void check_foreign_keys(CheckSide& source, CheckSide& target, const std::vector<catalog::Oid>& own,
                         Findings& findings) {
   const auto known = source_keys(*source.connection);
+  const auto tables = with_roots(*target.connection, own);
   pqxx::nontransaction tx(*target.connection);
   const auto rows = tx.exec_params(
       fmt::format("select {}, quote_ident(k.conname), format('%I.%I', cn.nspname, c.relname), "
@@ -50,7 +62,7 @@ void check_foreign_keys(CheckSide& source, CheckSide& target, const std::vector<
                   "and (k.confrelid = any($1::oid[]) or k.conrelid = any($1::oid[])) and exists (select from "
                   "pg_trigger g where g.tgconstraint = k.oid and g.tgenabled in ('O', 'A')) order by 3, 2",
                   kSignature, kForeignKeys),
-      oid_array(own));
+      tables);
   for (auto row : rows) {
     const auto name = row[1].as<std::string>(), child = row[2].as<std::string>(), parent = row[3].as<std::string>();
     const char on_delete = *row[4].c_str(), on_update = *row[5].c_str();

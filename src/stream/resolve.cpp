@@ -196,6 +196,7 @@ std::shared_ptr<const apply::TargetTable> make_table(const ToResolve& request, c
     to.quoted = quote_identifier(column.name);
     to.cast_type = column.cast_type;
     to.has_own_text_cast = column.has_own_text_cast;
+    to.has_own_cast_from_text = column.has_own_cast_from_text;
     to.type_is_array = column.type_is_array;
     to.type_is_integer = column.type_is_integer;
     to.has_equality = column.has_equality;

@@ -9,14 +9,20 @@
 namespace pgbaton::verify {
 namespace {
 
-// The server's own triggers do it, on the table that is referred to; a partition has its own.
+// The server's own triggers do it, on the table that is referred to; a partition has its own, of a constraint below the
+// one that can be dropped.
 std::string actions_query(catalog::Oid table) {
   return fmt::format(R"(
-SELECT k.oid::bigint, p.proname LIKE '%_del', quote_ident(k.conname), format('%I.%I', n.nspname, c.relname),
+SELECT k.oid::bigint, p.proname LIKE '%_del', quote_ident(top.conname), format('%I.%I', n.nspname, c.relname),
        CASE WHEN c.relkind = 'p' THEN '' ELSE 'ONLY ' END, c.oid = {0}, mine.attname,
        format('t.%I OPERATOR(%I.%s) c.%I', mine.attname, ons.nspname, o.oprname, theirs.attname)
   FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid JOIN pg_constraint k ON k.oid = g.tgconstraint
        JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+       CROSS JOIN LATERAL (
+         WITH RECURSIVE up AS (
+           SELECT k.conname, k.conparentid
+           UNION ALL SELECT q.conname, q.conparentid FROM up JOIN pg_constraint q ON q.oid = up.conparentid)
+         SELECT conname FROM up WHERE conparentid = 0) AS top
        CROSS JOIN unnest(k.confkey, k.conkey, k.conpfeqop) AS u (mine, theirs, equal)
        JOIN pg_attribute mine ON mine.attrelid = k.confrelid AND mine.attnum = u.mine
        JOIN pg_attribute theirs ON theirs.attrelid = k.conrelid AND theirs.attnum = u.theirs

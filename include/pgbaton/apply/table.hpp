@@ -27,7 +27,8 @@ struct TargetColumn {
   std::string name;
   std::string quoted;
   std::string cast_type;           // type without modifier, qualified and quoted (catalog::Column::cast_type)
-  bool has_own_text_cast = false;  // catalog::Column says what that is
+  bool has_own_text_cast = false;  // catalog::Column says what these are
+  bool has_own_cast_from_text = false;
   bool type_is_array = false;
   bool type_is_integer = false;
   bool has_equality = true;

@@ -25,6 +25,8 @@ struct Column {
   std::string full_type;  // format_type(atttypid, atttypmod): for people and ALTER TABLE
   // Somebody made a cast from the type to text, which may say anything: as_text() passes it by.
   bool has_own_text_cast = false;
+  // Somebody made a cast from text to the type: a value must then never pass through a parameter of type text.
+  bool has_own_cast_from_text = false;
   bool type_is_array = false;    // unnest() of its array would flatten it
   bool has_equality = true;      // false for json, point, xml …: compared as text
   bool type_is_integer = false;  // int2, int4, int8: keys sort by value
