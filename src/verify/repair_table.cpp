@@ -176,7 +176,7 @@ void RepairTable::leave_out_parents(Work& work) {
     if (action.on_delete) continue;
     Keys changed;
     for (const auto& [differing, rows] : work.update)
-      if (std::ranges::any_of(differing, [&, &differing = differing](std::size_t i) {
+      if (std::ranges::any_of(differing, [&](std::size_t i) {
             return std::ranges::find(action.columns, columns[i]->name) != action.columns.end();
           }))
         for (const auto& row : rows) changed.push_back(key_of(plan_, row));
@@ -265,7 +265,7 @@ std::int64_t RepairTable::mend_keyless(const std::vector<Difference>& difference
   std::vector<RowTexts> insert;
   std::map<WholeRow, std::int64_t> remove;
   std::int64_t removed = 0;
-  const bool same = find_differences(plan_, source_, target_, with_key_hashes(hashes), [&](Difference found) {
+  const bool same = find_differences(plan_, source_, target_, with_key_hashes(hashes), [&](const Difference& found) {
     if (found.kind == Kind::missing) {
       insert.insert(insert.end(), static_cast<std::size_t>(found.count), found.key);
     } else {
