@@ -207,7 +207,23 @@ class Run {
                             here.time + there.time + std::chrono::duration_cast<Milliseconds>(Clock::now() - start)});
   }
 
+  // Whether a write to one table may change others: foreign keys and triggers act without the replica role, those that
+  // are ENABLE ALWAYS or REPLICA always.
+  bool writes_may_spread() {
+    if (!replica_.replica_role) return true;
+    return pg::control(Side::target, "looking for triggers", [&] {
+      pqxx::nontransaction tx(*target_);
+      return tx
+          .exec1(
+              "select exists (select from pg_trigger t join pg_class c on c.oid = t.tgrelid where t.tgenabled in "
+              "('A', 'R') and c.relnamespace <> to_regnamespace('pgbaton')) or exists (select from pg_rewrite where "
+              "ev_enabled in ('A', 'R'))")[0]
+          .as<bool>();
+    });
+  }
+
   void repair(Found found) {
+    const bool all_again = writes_may_spread();
     for (int round = 0; round < kMostRounds && found.total > 0; ++round) {
       std::vector<QualifiedName> names;  // also of those that were not listed
       for (const auto& table : found.tables)
@@ -218,7 +234,7 @@ class Run {
       const auto failed_before = std::exchange(failures_, {}).size();
       repair_listed(plans, std::move(found.differences));
       const auto before = found.total;
-      found = compare(replica_.replica_role ? names : std::vector<QualifiedName>{});
+      found = compare(all_again ? std::vector<QualifiedName>{} : names);
       // More than kListed: the others had no turn yet.
       report_.remaining = found.total;
       // A table that failed may have taken all the places in the list: from now on it comes last.

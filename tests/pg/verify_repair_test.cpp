@@ -292,6 +292,16 @@ TEST_F(VerifyRepairTest, NoForeignKeyOfTheTargetChangesMoreThanTheRepair) {
   EXPECT_EQ(target().number("select bu from b where id = 8"), -8);
   target().exec("alter table b drop constraint follows");
   expect_repaired();
+  // A trigger that changes another table, under the replica role, too, is not believed to have changed nothing.
+  tamper("update z set v = -1 where id = 7");
+  target().exec(
+      "create function meddle() returns trigger language plpgsql as 'begin update public.q1 set v = -1 where id = 1; "
+      "return new; end'; create trigger meddling after update on z for each row execute function meddle();"
+      "alter table z enable always trigger meddling; update pgbaton.replica set replica_role = true");
+  role_ = "postgres";
+  const auto spread = verify({"--repair"});
+  EXPECT_EQ(spread.result.code, 6) << spread.result;
+  EXPECT_EQ(spread.report.value("remaining", -1), 1);
 }
 
 }  // namespace

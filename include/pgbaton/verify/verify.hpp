@@ -14,9 +14,10 @@
 // read again on both sides, written as the source has them at that cut, stamped with its LSN and committed under a lock
 // on the progress row. What was deleted since stays deleted, what is newer is written newer. At most kRepairBatch rows
 // at a time, so that a rest stays short; a table without a key is scanned once while the appliers rest. Afterwards the
-// repaired tables are compared again; where session_replication_role cannot be set, all of them, because what the
-// target's triggers do is not known. A table that cannot be repaired does not stop the others, and is tried again as
-// long as differences become fewer (rows of another table may have stood in its way).
+// repaired tables are compared again; where triggers or foreign keys of the target act (session_replication_role cannot
+// be set, or ENABLE ALWAYS), all of them, because what those change is not known. A table that cannot be repaired does
+// not stop the others, and is tried again as long as differences become fewer (rows of another table may have stood in
+// its way).
 //
 // Works with the writer in another process, or drives the stream itself for as long as it needs when the lease is free.
 #pragma once
