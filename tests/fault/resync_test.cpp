@@ -289,8 +289,8 @@ TEST_F(ResyncTest, NewTablesAreTakenInThoughItIsKilledAnywhere) {
     Load writes(source().conninfo(), 2, [&](Load::Turn& turn) { change_new(turn, tag); });
     auto result = run("resync", {"--add", "new_" + tag, "list_" + tag, "tree_" + tag, "uses_" + tag},
                       {{"PGBATON_FAILPOINTS", where + "=kill@1"}});
-    EXPECT_EQ(result.code, 128 + SIGKILL) << where << result;
-    EXPECT_TRUE(marker_arrives()) << where;
+    EXPECT_EQ(result.code, 128 + SIGKILL) << where << result << follower->err();
+    EXPECT_TRUE(marker_arrives()) << where << follower->err();
     if (where == "resync_given_back") {
       result = run("finish", {"--force", "--take-over"});
       EXPECT_EQ(result.code, 3) << result;
@@ -327,8 +327,8 @@ TEST_F(ResyncTest, KilledAnywhereItGoesOn) {
                                   "before_streaming", "resync_cut", "resync_before_commit", "resync_given_back"}) {
     tamper();
     auto result = run("resync", {"a", "b"}, {{"PGBATON_FAILPOINTS", where + "=kill@1"}});
-    EXPECT_EQ(result.code, 128 + SIGKILL) << where << result;
-    EXPECT_TRUE(marker_arrives()) << where;
+    EXPECT_EQ(result.code, 128 + SIGKILL) << where << result << follower->err();
+    EXPECT_TRUE(marker_arrives()) << where << follower->err();
     if (where == "before_streaming") {
       EXPECT_EQ(status_field("resync.running"), "false");
       EXPECT_THAT(status_field("warnings"), HasSubstr("resync"));
