@@ -17,6 +17,9 @@ with gone as (
     from gone g
    where t.replica = :'replica' and t.detached and t.schema_name = g.schema_name and t.table_name = g.table_name
   returning g.phase, t.rows
+), proven as (
+  delete from pgbaton.doubt d using gone g
+   where d.replica = :'replica' and d.kind = 'unproven' and d.schema_name = g.schema_name and d.table_name = g.table_name
 )
 select (select count(*) from gone),
        (select count(*) from pgbaton.table_state where replica = :'replica' and detached),

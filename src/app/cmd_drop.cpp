@@ -65,6 +65,7 @@ void print_removal(const Context& context, const RemovalResult& result) {
   if (context.options.json) {
     std::vector<Entry> document{{"name", context.names.name}, {"removed", report.removed}, {"left", report.left}};
     if (result.complete_lsn) document.emplace_back("complete_up_to", to_string(result.complete_lsn));
+    if (result.complete_lsn) document.emplace_back("not_carried", result.not_carried);
     print(small_json(document));
     return;
   }
@@ -74,6 +75,9 @@ void print_removal(const Context& context, const RemovalResult& result) {
   if (result.complete_lsn)
     text += fmt::format("complete up to {}: the target has everything that the source committed before it\n",
                         to_string(result.complete_lsn));
+  if (!result.not_carried.empty())
+    text += fmt::format("NOT THERE  {}: came to the source later, and the replica did not have {}\n",
+                        fmt::join(result.not_carried, ", "), result.not_carried.size() == 1 ? "it" : "them");
   if (text.empty()) text = fmt::format("nothing of replica {} is left\n", context.names.name);
   print(text);
 }
@@ -91,7 +95,7 @@ int run_drop(Context& context) {
   std::ranges::move(generations.removed, std::back_inserter(report.removed));
   std::ranges::move(generations.left, std::back_inserter(report.left));
   if (report.removed.empty() && report.left.empty()) warn_of_another_name(context);
-  print_removal(context, {report, {}});
+  print_removal(context, {report, {}, {}});
   return report.left.empty() ? 0 : exit_code(ErrorKind::failed);
 }
 

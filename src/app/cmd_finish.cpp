@@ -1,4 +1,5 @@
-// finish: drain → what was deferred → note that nothing more is to come → slot, publications, guards, state.
+// finish: what DDL has put in doubt → drain → what was deferred → note that nothing more is to come → slot,
+// publications, guards, state.
 //
 // It can be killed anywhere and run again. The slot goes before the guard columns, so that a second run never streams
 // into tables without guards: with the note "drained" and no slot the drain is over, in every other case it is done
@@ -10,7 +11,9 @@
 #include <pgbaton/copy/deferrable.hpp>
 #include <pgbaton/resync/resync.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
+#include <pgbaton/snapshot/recheck.hpp>
 #include <pgbaton/source/slot.hpp>
+#include <pgbaton/state/doubt.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -20,6 +23,7 @@
 #include "known.hpp"
 #include "render.hpp"
 #include "resync_shadow.hpp"
+#include "verify_options.hpp"
 #include "writer.hpp"
 
 namespace pgbaton::app {
@@ -109,11 +113,53 @@ void require_no_resync(const Context& context, state::Store& store, const state:
       .hint("Let `pgbaton resync` end, or run it again with the same tables when it was killed.");
 }
 
+[[noreturn]] void refuse(const state::Doubt& doubt) {
+  throw Error(ErrorKind::preflight, "the replica is not as the source is: the table " + doubt.reason)
+      .side(Side::target)
+      .table(doubt.table.quoted())
+      .hint(doubt.remedy + ". --force ends the replica as it is.");
+}
+
+void require_no_difference(const std::vector<state::Doubt>& doubts) {
+  for (const auto& doubt : doubts)
+    if (doubt.kind == state::DoubtKind::differs) refuse(doubt);
+}
+
+// DDL sends nothing, so a drained stream is no proof for a table that was altered: it is compared. What is found in the
+// catalogs needs a person. Before the lease is taken, which the comparison needs for itself.
+void require_whole(const Context& context, state::Store& store, const state::Replica& replica) {
+  auto& target = store.connection();
+  if (replica.phase < state::Phase::ready || state::Lease::held(target, replica.name) ||
+      was_drained(store, context, replica))
+    return;  // refused later, or proven by an earlier run
+  auto tables = store.load_tables(replica);
+  auto source = pg::open_control(context.source(), "finish");
+  snapshot::ChangeReport().look(
+      *source, [&]() -> pg::Control& { return target; }, replica, tables);
+  require_no_difference(state::load_doubts(target, replica.name));
+  auto options = verify_options(context);
+  options.filter = {};
+  options.repair = false;
+  for (const auto& doubt : state::load_doubts(target, replica.name))
+    if (doubt.kind == state::DoubtKind::unproven) options.filter.include_tables.push_back(doubt.table.quoted());
+  if (options.filter.empty()) return;
+  log::info("comparing {}, which DDL has put in doubt", fmt::join(options.filter.include_tables, ", "));
+  if (const auto report = verify::run(options, context.stop); report.equal()) return;
+  for (const auto& doubt : state::load_doubts(target, replica.name))
+    if (doubt.kind == state::DoubtKind::unproven) refuse(doubt);
+}
+
+std::vector<std::string> not_carried(state::Store& store, const std::string& name) {
+  std::vector<std::string> tables;
+  for (const auto& doubt : state::load_doubts(store.connection(), name))
+    if (doubt.kind == state::DoubtKind::outside) tables.push_back(doubt.table.quoted());
+  return tables;
+}
+
 // Before the term begins: a refusal leaves no trace in the state.
 void require_ready(const Context& context, state::Store& store) {
   const auto replica = require_replica(context, store);
   require_no_resync(context, store, replica);
-  snapshot::require_own_source(context.source(), context.target(), context.names.name);
   const auto phase = replica.phase;
   if (phase == state::Phase::ready || context.options.force) return;
   throw Error(ErrorKind::preflight,
@@ -126,8 +172,9 @@ void require_ready(const Context& context, state::Store& store) {
 RemovalResult finish(const Context& context, state::Store& store, state::Lease& lease) {
   lease.begin_term();
   state::Replica replica = require_replica(context, store);
-  const auto done = complete(context, store, lease, replica);
   RemovalResult result;
+  result.not_carried = not_carried(store, replica.name);
+  const auto done = complete(context, store, lease, replica);
   if (done.drained) {
     result.complete_lsn = store.load_progress(replica).applied_lsn;
     log::info("complete up to {}: removing slot, publications, guard columns and state",
@@ -142,9 +189,7 @@ RemovalResult finish(const Context& context, state::Store& store, state::Lease& 
 }
 
 // Says so when there is no replica.
-bool nothing_to_do(const Context& context) {
-  auto target = pg::open_control(context.target(), "state");
-  state::Store store(*target);
+bool nothing_to_do(const Context& context, state::Store& store) {
   if (store.load_replica(context.names.name)) return false;
   store.drop_schema_if_unused();  // a run that was killed just before its end leaves it empty
   warn_of_other_replicas(context, store);
@@ -157,8 +202,17 @@ bool nothing_to_do(const Context& context) {
 
 int run_finish(Context& context) {
   context.source();
-  if (nothing_to_do(context)) return 0;
+  auto target = pg::open_control(context.target(), "state");
+  state::Store before(*target);
+  if (nothing_to_do(context, before)) return 0;
   EventFile events(context);  // before anything is made: its path may be wrong
+  snapshot::require_own_source(context.source(), context.target(), context.names.name);
+  try {
+    require_whole(context, before, require_replica(context, before));
+  } catch (const Error& error) {
+    if (!may_go_on(context, error)) throw;
+    log::warning("--force: not compared with the source: {}", error.describe());
+  }
   Writer writer = become_writer(context);
   state::Store store(*writer.target);
   require_ready(context, store);

@@ -5,6 +5,7 @@
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/resync/resync.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
+#include <pgbaton/state/doubt.hpp>
 #include <pgbaton/stream/own_writer.hpp>
 
 #include <algorithm>
@@ -95,10 +96,21 @@ class Resync {
         throw Error(ErrorKind::timed_out,
                     fmt::format("replica {} did not become ready within {}", replica_.name, format_duration(patience)))
             .hint("`pgbaton status` shows what it waits for.");
+      require_no_doubt();
       while_waiting();
       if (!sleep_for(kPoll, context_.stop))
         throw Error(ErrorKind::failed, "interrupted").hint("Run the same command again.");
     }
+  }
+
+  // It would not become ready: what is in doubt waits for a comparison, and that does not wait for ready.
+  void require_no_doubt() {
+    for (const auto& doubt : state::load_doubts(*target_, replica_.name))
+      if (doubt.kind != state::DoubtKind::outside)
+        throw Error(ErrorKind::preflight, "the replica cannot become ready: the table " + doubt.reason)
+            .side(Side::target)
+            .table(doubt.table.quoted())
+            .hint(doubt.kind == state::DoubtKind::unproven ? "Run `pgbaton verify --repair` first." : doubt.remedy);
   }
 
   void round(const Tables& tables) {

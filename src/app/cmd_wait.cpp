@@ -29,6 +29,7 @@ struct Look {
   bool writer_holds = false;
   Lsn applied_lsn, largest_boundary;
   state::Report report;
+  std::vector<state::Doubt> doubts;
   std::string known;  // other replicas, when there is none of this name
 };
 
@@ -42,6 +43,7 @@ Look look(pg::Control& target, const std::string& name) {
   if (now.replica->phase < state::Phase::streaming) return now;
   now.applied_lsn = store.load_progress(*now.replica).applied_lsn;
   now.report = store.load_report(*now.replica);
+  now.doubts = state::load_doubts(target, name);
   for (const auto& table : store.load_tables(*now.replica))
     now.largest_boundary = std::max(now.largest_boundary, table.boundary);
   return now;
@@ -85,7 +87,7 @@ class Waiter {
       seen_ = now.replica ? std::string(to_string(now.replica->phase)) : "none";
       applied_lsn_ = now.applied_lsn;
       generation_ = now.replica ? now.replica->generation : "";
-      to_ready_ = now.replica ? missing_for_ready(*now.replica, now.applied_lsn, now.report) : "";
+      to_ready_ = now.replica ? missing_for_ready(*now.replica, now.applied_lsn, now.report, now.doubts) : "";
       // A step that was reached stays; the replica is of no use all the same.
       const bool broken = now.replica && now.replica->history_break && !now.writer_holds;
       if (reached(now) && !broken) return true;

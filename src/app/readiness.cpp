@@ -40,12 +40,15 @@ std::string_view readiness_name(state::Phase phase) {
   return "none";
 }
 
-std::string missing_for_ready(const state::Replica& replica, Lsn applied_lsn, const state::Report& writer) {
+std::string missing_for_ready(const state::Replica& replica, Lsn applied_lsn, const state::Report& writer,
+                              const std::vector<state::Doubt>& doubts) {
   if (replica.phase != state::Phase::streaming) return "";
   const auto& readiness = replica.readiness;
   if (!readiness.goal_lsn) return "no stream has begun since the copy was complete";
   if (applied_lsn < readiness.goal_lsn)
     return fmt::format("applied {} of {}", to_string(applied_lsn), to_string(readiness.goal_lsn));
+  for (const auto& doubt : doubts)
+    if (doubt.kind != state::DoubtKind::outside) return fmt::format("{} {}", doubt.table.quoted(), doubt.reason);
   const auto limit = size_text(readiness.lag_limit_bytes);
   const auto flush = writer.values.find("source_flush");
   const auto source_flush_lsn = flush == writer.values.end() ? std::nullopt : parse_lsn(flush->second);

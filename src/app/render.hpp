@@ -62,6 +62,7 @@ std::string event_json(std::string_view at, std::string_view replica, std::strin
 // What drop and finish removed and what they had to leave, to stdout.
 struct RemovalResult {
   snapshot::RemovalReport report;
+  std::vector<std::string> not_carried;  // of finish: tables of the source that the replica did not have
   Lsn complete_lsn;  // of finish: everything that the source committed below it is on the target; 0: not known
 };
 void print_removal(const Context& context, const RemovalResult& result);

@@ -1,38 +1,17 @@
-// The only file that sees the JSON library on the way out and in. Texts may come from a server in another encoding:
+// JSON on the way out and in. Texts may come from a server in another encoding:
 // invalid UTF-8 is replaced, never an exception while an error is being reported.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <pgbaton/state/store.hpp>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 
+#include "json.hpp"
 #include "render.hpp"
 
 namespace pgbaton::app {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string dump(const Json& document, int indent = 2) {
-  return document.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-
-Json lsn_or_null(Lsn lsn) {
-  return lsn ? Json(to_string(lsn)) : Json(nullptr);
-}
-Json text_or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-template <typename Number>
-Json known_or_null(Number number) {
-  return number < 0 ? Json(nullptr) : Json(number);
-}
-Json parsed_or_null(const std::string& text) {
-  Json document = Json::parse(text, nullptr, false);
-  return document.is_discarded() ? Json(nullptr) : document;
-}
 
 Json error_document(const Error& error) {
   return {{"kind", to_string(error.kind())},
@@ -124,15 +103,16 @@ Json readiness_document(const StatusReport& report) {
   if (!report.replica) return nullptr;
   const auto& replica = *report.replica;
   const auto& seen = replica.readiness;
-  return {{"reached", readiness_name(replica.phase)},
-          {"generation", replica.generation},
-          {"copied_at", text_or_null(seen.copied_at)},
-          {"indexed_at", text_or_null(seen.indexed_at)},
-          {"ready_at", text_or_null(seen.ready_at)},
-          {"goal_lsn", lsn_or_null(seen.goal_lsn)},
-          {"ready_lsn", lsn_or_null(seen.ready_lsn)},
-          {"lag_limit_bytes", seen.lag_limit_bytes > 0 ? Json(seen.lag_limit_bytes) : Json(nullptr)},
-          {"missing", text_or_null(missing_for_ready(replica, report.progress.applied_lsn, report.writer))}};
+  return {
+      {"reached", readiness_name(replica.phase)},
+      {"generation", replica.generation},
+      {"copied_at", text_or_null(seen.copied_at)},
+      {"indexed_at", text_or_null(seen.indexed_at)},
+      {"ready_at", text_or_null(seen.ready_at)},
+      {"goal_lsn", lsn_or_null(seen.goal_lsn)},
+      {"ready_lsn", lsn_or_null(seen.ready_lsn)},
+      {"lag_limit_bytes", seen.lag_limit_bytes > 0 ? Json(seen.lag_limit_bytes) : Json(nullptr)},
+      {"missing", text_or_null(missing_for_ready(replica, report.progress.applied_lsn, report.writer, report.doubts))}};
 }
 
 Json lag_document(const StatusReport& report) {
@@ -224,6 +204,7 @@ std::string status_json(const StatusReport& report) {
       {"history_break", history_break_document(report)},
       {"recent", troubles_document(report)},
       {"waiting", waiting_document(report)},
+      {"doubts", doubts_document(report.doubts)},
       {"source_problem", text_or_null(report.source_problem)},
       {"warnings", report.warnings}};
   return dump(document);

@@ -57,7 +57,7 @@ std::string readiness_lines(const StatusReport& report) {
   add("indexed", replica.phase >= state::Phase::streaming, seen.indexed_at);
   add("ready", replica.phase == state::Phase::ready, seen.ready_at);
   std::string text = line("readiness", steps.empty() ? "not every row is copied" : steps);
-  const auto missing = missing_for_ready(replica, report.progress.applied_lsn, report.writer);
+  const auto missing = missing_for_ready(replica, report.progress.applied_lsn, report.writer, report.doubts);
   return missing.empty() ? text : text + line("", "not ready yet: " + missing);
 }
 
@@ -214,6 +214,9 @@ std::string status_text(const StatusReport& report) {
   text += line("applied",
                fmt::format("{} transactions, {} changes since the copy", progress.transactions, progress.changes));
   text += guard_lines(report) + last_error_lines(report) + trouble_lines(report) + waiting_lines(report);
+  for (const auto& doubt : report.doubts)
+    text += line(doubt.kind == state::DoubtKind::outside ? "NOT THERE" : "IN DOUBT",
+                 fmt::format("{} {}; {}", doubt.table.quoted(), doubt.reason, doubt.remedy));
   for (const auto& warning : report.warnings) text += line("WARNING", warning);
   return text + table_lines(report);
 }

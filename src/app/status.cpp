@@ -98,6 +98,7 @@ void load_state(state::Store& store, StatusReport& report) {
   report.progress = store.load_progress(*report.replica);
   report.guards = store.load_guard_sizes(report.name);
   report.holds = store.load_holds(report.name);
+  report.doubts = state::load_doubts(store.connection(), report.name);
   // Reported once a second, while the applied position is always up to date: what was applied was received.
   auto& progress = report.progress;
   if (progress.received_lsn) progress.received_lsn = std::max(progress.received_lsn, progress.applied_lsn);

@@ -4,6 +4,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/catalog/activity.hpp>
 #include <pgbaton/source/slot.hpp>
+#include <pgbaton/state/doubt.hpp>
 #include <pgbaton/state/store.hpp>
 
 #include <map>
@@ -25,6 +26,7 @@ struct StatusReport {
   state::Progress progress;
   state::Report writer;  // rates and the like, as the writer last reported them
   state::GuardSizes guards;
+  std::vector<state::Doubt> doubts;
   std::vector<state::Hold> holds;
   std::vector<state::Event> troubles;  // the last failures, reconnects, missing rows and drifts, newest first
   std::optional<source::SlotInfo> slot;
@@ -65,6 +67,7 @@ bool is_copied(const state::TableState& table);
 std::string_view readiness_name(state::Phase phase);
 // What a replica whose copy is complete is not ready for yet, for people; "" when it is ready or its copy is not
 // complete.
-std::string missing_for_ready(const state::Replica& replica, Lsn applied_lsn, const state::Report& writer);
+std::string missing_for_ready(const state::Replica& replica, Lsn applied_lsn, const state::Report& writer,
+                              const std::vector<state::Doubt>& doubts);
 
 }  // namespace pgbaton::app

@@ -75,7 +75,10 @@ std::string verify_text(const verify::Report& report, const std::string& name) {
   text += fmt::format("replica {} at {}: {} tables, {} rows compared in {}; changes waited {} at most\n", name,
                       to_string(report.cut_lsn), report.tables.size(), count_text(report.rows()),
                       format_duration(report.time), format_duration(report.longest_pause));
-  if (report.differences_total == 0) return text + "no differences\n";
+  for (const auto& doubt : report.doubts)
+    text += fmt::format("{}: {}; {}\n", plain(doubt.table), doubt.reason, doubt.remedy);
+  if (report.differences_total == 0)
+    return text + (report.doubts.empty() ? "no differences\n" : "no rows differ; what is named above does\n");
   text += fmt::format("{} differences", count_text(report.differences_total));
   if (report.repaired > 0 || report.remaining != report.differences_total)
     text += fmt::format(", {} rows repaired, {} remain", count_text(report.repaired), count_text(report.remaining));

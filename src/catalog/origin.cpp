@@ -7,19 +7,6 @@
 namespace pgbaton::catalog {
 namespace {
 
-std::string json_text(std::string_view text) {
-  std::string json = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      json += {'\\', c};
-    else if (static_cast<unsigned char>(c) < 0x20)
-      json += fmt::format("\\u{:04x}", static_cast<int>(c));
-    else
-      json += c;
-  }
-  return json + '"';
-}
-
 std::string text_or_empty(const pqxx::field& field) {
   return field.is_null() ? std::string() : field.as<std::string>();
 }
@@ -45,23 +32,6 @@ ColumnOrigin read_origin(const pqxx::row& row) {
 }
 
 }  // namespace
-
-std::string shape_json(const Table& table) {
-  std::string columns;
-  for (const auto& column : table.columns) {
-    if (column.name == kGuardColumn) continue;
-    columns += fmt::format("{}\"{}\": {}", columns.empty() ? "" : ", ", column.number, json_text(column.name));
-  }
-  return fmt::format("{{\"filenode\": {}, \"columns\": {{{}}}}}", table.filenode, columns);
-}
-
-bool same_columns(pg::Control& connection, const std::string& one, const std::string& other, Side side) {
-  if (one == other) return true;
-  return pg::control(side, "comparing shapes", [&] {
-    pqxx::nontransaction tx(connection);
-    return tx.exec_params1("select ($1::jsonb -> 'columns') = ($2::jsonb -> 'columns')", one, other)[0].as<bool>();
-  });
-}
 
 const ColumnOrigin* Origins::find(std::string_view column_name) const {
   const auto found = std::ranges::find(columns, column_name, &ColumnOrigin::name);

@@ -63,7 +63,9 @@ with recursive locked as materialized (
 )
 select c.oid::bigint as oid, n.nspname as schema, c.relname as name, c.relkind as kind, c.relpersistence as persistence,
        c.relreplident as replica_identity, c.relnatts as attribute_count, coalesce(top.parent, 0)::bigint as parent_oid,
-       coalesce(top.top, 0)::bigint as root_oid, c.reloftype <> 0 as typed,
+       coalesce(top.top, 0)::bigint as root_oid,
+       coalesce((select string_agg(i.inhparent::oid::text || ':' || i.xmin::text, ',' order by i.inhseqno)
+                   from pg_inherits i where i.inhrelid = c.oid), '') as parents, c.reloftype <> 0 as typed,
        c.relkind = 'r' and exists (select from pg_inherits i where i.inhparent = c.oid) as has_children,
        case when s.unmeasured then s.pages * current_setting('block_size')::bigint
             else coalesce(pg_relation_size(c.oid), 0)
@@ -95,7 +97,8 @@ with recursive own_text_cast as (
   union
   select t.oid from own_cast_from_text c join pg_type t on t.typbasetype = c.oid
 )
-select a.attrelid::bigint as table_oid, a.attname as name, a.attnum::int as number, a.atttypid::bigint as type_oid,
+select a.attrelid::bigint as table_oid, a.attname as name, a.attnum::int as number, a.xmin::text as version,
+       a.atttypid::bigint as type_oid,
        tn.nspname as type_schema, t.typname as type_name,
        format_type(a.atttypid, -1) as cast_type, format_type(a.atttypid, a.atttypmod) as full_type,
        t.oid in (select oid from own_text_cast) as has_own_text_cast,

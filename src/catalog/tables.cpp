@@ -39,6 +39,7 @@ Table read_table(const pqxx::row& row) {
   table.attribute_count = row["attribute_count"].as<int>();
   table.parent_oid = row["parent_oid"].as<Oid>();
   table.root_oid = row["root_oid"].as<Oid>();
+  table.parents = row["parents"].as<std::string>();
   table.is_partition = table.parent_oid != 0;
   table.has_children = row["has_children"].as<bool>();
   table.row_type_in_use = row["typed"].as<bool>();
@@ -53,6 +54,7 @@ Column read_column(const pqxx::row& row) {
   Column column;
   column.name = row["name"].as<std::string>();
   column.number = row["number"].as<int>();
+  column.version = row["version"].as<std::string>();
   column.type_oid = row["type_oid"].as<Oid>();
   column.type = {row["type_schema"].as<std::string>(), row["type_name"].as<std::string>()};
   column.cast_type = row["cast_type"].as<std::string>();

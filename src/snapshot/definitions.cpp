@@ -4,7 +4,7 @@
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/catalog/choice.hpp>
-#include <pgbaton/catalog/origin.hpp>
+#include <pgbaton/catalog/shape.hpp>
 #include <pgbaton/pg/connection.hpp>
 
 #include <fmt/format.h>

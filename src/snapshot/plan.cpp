@@ -6,7 +6,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/catalog/choice.hpp>
-#include <pgbaton/catalog/origin.hpp>
+#include <pgbaton/catalog/shape.hpp>
 
 #include <fmt/format.h>
 

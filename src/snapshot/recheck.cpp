@@ -1,36 +1,38 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
-#include <pgbaton/catalog/origin.hpp>
+#include <pgbaton/catalog/shape.hpp>
 #include <pgbaton/snapshot/recheck.hpp>
+#include <pgbaton/source/publication.hpp>
 
 #include <algorithm>
-#include <map>
-#include <nlohmann/json.hpp>
 
+#include "doubts.hpp"
 #include "fingerprint.hpp"
-#include "shape.hpp"
 
 namespace pgbaton::snapshot {
 
 namespace {
 
 // A pattern that matched when the replica was begun may match nothing now; then all tables are looked at.
-std::vector<catalog::Table> chosen_tables(pg::Control& source, const state::Replica& replica) {
+std::set<catalog::Oid> chosen_tables(const std::vector<catalog::Table>& tables, const state::Replica& replica) {
   CloneOptions options;
   apply_recorded_choice(replica, options);
-  auto tables = catalog::load_tables(source);
+  std::set<catalog::Oid> chosen;
   try {
-    return catalog::apply_filter(tables, options.filter);
+    for (const auto& table : catalog::apply_filter(tables, options.filter)) chosen.insert(table.oid);
   } catch (const Error& error) {
     log::debug("looking for new tables: {}", error.message());
-    return tables;
+    for (const auto& table : tables) chosen.insert(table.oid);
   }
+  return chosen;
 }
 
-std::string event_json(const std::string& table, const std::string& column, const std::string& statement) {
-  const nlohmann::json event{{"table", table}, {"column", column}, {"statement", statement}};
-  return event.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::set<QualifiedName> published_tables(pg::Control& source, const state::Replica& replica) {
+  std::set<QualifiedName> published;
+  for (const auto& publication : replica.publications())
+    for (const auto& name : source::published_tables(source, publication)) published.insert(name);
+  return published;
 }
 
 bool publishes_changes(const state::TableState& state) {
@@ -45,69 +47,101 @@ bool ChangeReport::warn_once(const std::string& about, const std::string& messag
   return true;
 }
 
-// An event and a note for `status`, once.
-void ChangeReport::report_column(const Where& where, const std::string& column, std::string_view kind,
-                                 const std::string& what, const std::string& statement, state::TableState& seen) {
-  const auto table = seen.name.quoted(), quoted = quote_identifier(column);
-  if (!warn_once(fmt::format("{}.{} {}", table, quoted, kind),
-                 fmt::format("{}: column {} {}; {}", table, quoted, what, statement)))
-    return;
-  const auto note = fmt::format("column {} {}", quoted, what);
-  if (seen.note.find(note) != std::string::npos) return;
-  seen.note += (seen.note.empty() ? "" : "; ") + note;
-  state::Store(where.target()).add_event(where.replica.name, kind, event_json(table, column, statement));
+// What there is to compare is all in here, so the target is left alone while it stays the same.
+bool ChangeReport::nothing_new(const std::vector<catalog::Table>& tables, const std::set<QualifiedName>& published) {
+  std::string now;
+  for (const auto& table : tables)
+    now += fmt::format("{}{}{}{}{}\n", table.oid, table.name.quoted(), published.contains(table.name),
+                       static_cast<int>(table.identity), catalog::shape_json(table));
+  const bool same = now == seen_ && !changing_;
+  seen_ = std::move(now);
+  return same;
 }
 
-void ChangeReport::compare_shape(const Where& where, const catalog::Table& table, state::TableState& state) {
-  const auto change = compare_with_shape(state.source_shape, table);
-  if (!change.readable || (change.same_columns && change.same_file)) return;
-  const auto on_target = catalog::load_table(where.target(), table.name, Side::target);
-  if (!on_target) return;
-  const auto stays = [&](const std::string& column) { return on_target->find_column(column) != nullptr; };
+void ChangeReport::warn_of_identity(const catalog::Table& table, const state::TableState& state) {
+  if (!publishes_changes(state) || table.identity != catalog::Identity::unusable) return;
+  const auto quoted = table.name.quoted();
+  warn_once(quoted + " identity",
+            fmt::format("{} has no usable identity any more ({}): its updates and deletes are published, so they fail "
+                        "on the source or cannot be carried; ALTER TABLE {} REPLICA IDENTITY FULL, or give it a "
+                        "primary key",
+                        quoted, table.identity_reason, quoted));
+}
+
+// An event and a note for `status`, once.
+void ChangeReport::report_dropped(const Where& where, const std::string& column, const catalog::Table& table,
+                                  state::TableState& seen) {
+  const auto quoted = quote_identifier(column);
+  const auto note = fmt::format("column {} was dropped on the source and stays on the target", quoted);
+  const auto statement = fmt::format("ALTER TABLE {} DROP COLUMN {}", table.name.quoted(), quoted);
+  if (!warn_once(fmt::format("{}.{} dropped", table.name.quoted(), quoted),
+                 fmt::format("{}: {}; {}", table.name.quoted(), note, statement)))
+    return;
+  if (seen.note.find(note) != std::string::npos) return;
+  seen.note += (seen.note.empty() ? "" : "; ") + note;
+  state::Store(where.target())
+      .add_event(where.replica.name, "column_dropped",
+                 state::to_json({{"table", table.name.quoted()}, {"column", column}, {"statement", statement}}));
+}
+
+// Only what the target has in full may count as known: a column that is missing there is still to come.
+void ChangeReport::keep_shape(const Where& where, const catalog::Table& table, const catalog::Table& on_target,
+                              state::TableState& state) {
+  const auto recorded = catalog::parse_shape(state.source_shape);
+  if (!recorded) return;
   auto seen = state;
-  for (const auto& column : change.other)
-    report_column(where, column, "column_remade",
-                  "is another one on the source than before (made anew, or names were exchanged): rows from before may "
-                  "hold other values in it",
-                  "`pgbaton clone --restart` copies them again", seen);
-  for (const auto& column : change.dropped)
-    if (stays(column))
-      report_column(where, column, "column_dropped", "was dropped on the source and stays on the target",
-                    fmt::format("ALTER TABLE {} DROP COLUMN {}", table.name.quoted(), quote_identifier(column)), seen);
-  // Only what the target has in full may count as known: a column that is missing there is still to come.
+  const auto stays = [&](const std::string& column) { return on_target.find_column(column) != nullptr; };
+  std::map<int, std::string> kept;
+  for (const auto& [number, column] : catalog::compare(*recorded, table).gone) {
+    if (!stays(column) || table.find_column(column) != nullptr) continue;
+    kept.emplace(number, column);
+    report_dropped(where, column, table, seen);
+  }
   const bool has_all = std::ranges::all_of(table.columns, [&](const catalog::Column& column) {
-    return column.generated != ' ' || column.name == kGuardColumn || stays(column.name);
+    return column.name == kGuardColumn || stays(column.name) ||
+           (column.generated != ' ' && recorded->columns.contains(column.number));
   });
-  if (has_all && std::ranges::none_of(change.dropped, stays)) seen.source_shape = catalog::shape_json(table);
+  const bool same_parent = !recorded->parents || *recorded->parents == table.parents ||
+                           (table.parent_oid != 0) == (on_target.parent_oid != 0);
+  if (has_all && same_parent) seen.source_shape = catalog::to_json(catalog::succeed(*recorded, table, kept));
   if (seen.source_shape == state.source_shape && seen.note == state.note) return;
   state::Store(where.target()).store_observed(where.replica, seen);
   state = std::move(seen);
 }
 
-void ChangeReport::look(pg::Control& source, const std::function<pg::Control&()>& target, const state::Replica& replica,
-                        std::vector<state::TableState>& tables) {
+std::vector<state::Doubt> ChangeReport::look(pg::Control& source, const std::function<pg::Control&()>& target,
+                                             const state::Replica& replica, std::vector<state::TableState>& tables) {
+  const auto source_tables = catalog::load_tables(source);
+  const auto published = published_tables(source, replica);
+  if (nothing_new(source_tables, published)) return {};
+  const auto target_tables = catalog::load_tables(target(), {}, Side::target);
+  const auto chosen = chosen_tables(source_tables, replica);
   std::map<catalog::Oid, state::TableState*> known;
   for (auto& state : tables) known[state.source_oid] = &state;
-  for (const auto& table : chosen_tables(source, replica)) {
-    const auto quoted = table.name.quoted();
-    const auto found = known.find(table.oid);
-    if (found == known.end()) {
-      const bool partition = table.root_oid != 0 && known.contains(table.root_oid);
-      warn_once(quoted,
-                fmt::format("{} was created on the source after the copy was planned and is not part of this "
-                            "replica: its rows are not on the target; `{}` takes it in",
-                            quoted, partition ? "pgbaton follow --drift add-columns" : "pgbaton clone --restart"));
-      continue;
-    }
-    if (publishes_changes(*found->second) && table.identity == catalog::Identity::unusable) {
-      warn_once(quoted + " identity",
-                fmt::format("{} has no usable identity any more ({}): its updates and deletes are published, so they "
-                            "fail on the source or cannot be carried; ALTER TABLE {} REPLICA IDENTITY FULL, or "
-                            "give it a primary key",
-                            quoted, table.identity_reason, quoted));
-    }
-    if (found->second->phase != state::TablePhase::skipped) compare_shape({target, replica}, table, *found->second);
-  }
+
+  DoubtFinder finder(source, source_tables, target_tables, published, tables);
+  const auto for_known = [&](const auto& work) {
+    for (const auto& table : source_tables)
+      if (const auto found = known.find(table.oid); found != known.end())
+        if (found->second->phase != state::TablePhase::skipped && !found->second->detached) work(table, *found->second);
+  };
+  for_known([&](const catalog::Table& table, const state::TableState& state) {
+    warn_of_identity(table, state);
+    finder.look_at(table, state);
+  });
+  for (const auto& table : source_tables)
+    if (!known.contains(table.oid) && chosen.contains(table.oid)) finder.look_at_unknown(table);
+  auto doubts = finder.take();
+  changing_ = std::ranges::any_of(doubts, [](const auto& d) { return d.kind == state::DoubtKind::differs; });
+  for (const auto& doubt : doubts)
+    warn_once(doubt.table.quoted() + doubt.reason,
+              fmt::format("{} {}; {}", doubt.table.quoted(), doubt.reason, doubt.remedy));
+  state::store_doubts(target(), replica.name, replica.generation, doubts);
+  // Only now: a shape that is known is not in doubt again.
+  for_known([&](const catalog::Table& table, state::TableState& state) {
+    if (const auto* on_target = finder.on_target(state)) keep_shape({target, replica}, table, *on_target, state);
+  });
+  return doubts;
 }
 
 }  // namespace pgbaton::snapshot

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
-#include <pgbaton/catalog/origin.hpp>
+#include <pgbaton/catalog/shape.hpp>
 #include <pgbaton/copy/finalize.hpp>
 #include <pgbaton/pg/connection.hpp>
 #include <pgbaton/snapshot/take_in.hpp>

@@ -16,15 +16,15 @@ namespace pgbaton::state {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> kSteps{sql::target_schema,   sql::target_schema_2, sql::target_schema_3,
+constexpr std::array<std::string_view, 9> kSteps{sql::target_schema,   sql::target_schema_2, sql::target_schema_3,
                                                  sql::target_schema_4, sql::target_schema_5, sql::target_schema_6,
-                                                 sql::target_schema_7, sql::target_schema_8};
+                                                 sql::target_schema_7, sql::target_schema_8, sql::target_schema_9};
 constexpr int kVersion = static_cast<int>(kSteps.size());
 constexpr std::int64_t kInstallLock = lock_key("pgbaton:schema");
 
 // Most dependent first; nothing of anybody else is in this list.
-constexpr std::array kOwnTables{"generation", "event",     "tombstone_hold", "tombstone", "request",
-                                "progress",   "copy_part", "table_state",    "replica",   "meta"};
+constexpr std::array kOwnTables{"doubt",    "generation", "event",       "tombstone_hold", "tombstone", "request",
+                                "progress", "copy_part",  "table_state", "replica",        "meta"};
 
 struct Found {
   bool schema = false;

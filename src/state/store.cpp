@@ -174,7 +174,7 @@ void Store::replace_generation(const Replica& replica, const std::vector<TableSt
         replica.publication_inserts, replica.owns_publication, replica.direction, replica.options, replica.replica_role,
         replica.schema_restored);
     require_one(updated, replica, "recording the new generation");
-    for (const char* table : {"progress", "copy_part", "tombstone", "tombstone_hold", "table_state"})
+    for (const char* table : {"progress", "copy_part", "tombstone", "tombstone_hold", "table_state", "doubt"})
       tx.exec_params(fmt::format("delete from pgbaton.{} where replica = $1", table), replica.name);
     insert_table_rows(tx, replica, tables);
     tx.commit();
@@ -313,7 +313,7 @@ void Store::delete_replica(const std::string& name) {
     // The replica's row first: without it nobody needs its tombstones (refuse_early_expiry).
     tx.exec_params("delete from pgbaton.replica where name = $1", name);
     for (const char* table :
-         {"event", "tombstone", "tombstone_hold", "request", "progress", "copy_part", "table_state"})
+         {"event", "tombstone", "tombstone_hold", "request", "progress", "copy_part", "table_state", "doubt"})
       tx.exec_params(fmt::format("delete from pgbaton.{} where replica = $1", table), name);
     tx.commit();
   });

@@ -40,6 +40,7 @@ TableState read_table(const pqxx::row& row) {
   t.note = row["note"].as<std::string>();
   t.source_shape = row["source_shape"].as<std::string>();
   t.missing_rows = row["missing_rows"].as<std::int64_t>();
+  t.target_oid = row["target_oid"].as<std::uint32_t>();
   t.detached = row["detached"].as<bool>();
   return t;
 }
@@ -83,6 +84,9 @@ std::vector<TableState> Store::load_tables(const Replica& replica) {
              "as ledger_key, phase, rows, bytes, bytes_total, note, "
              "coalesce(to_jsonb(t) ->> 'source_shape', '') as source_shape, "
              "coalesce(to_jsonb(t) ->> 'missing_rows', '0')::bigint as missing_rows, "
+             "case when to_jsonb(t) ->> 'target_database' = (select oid::text from pg_catalog.pg_database where "
+             "datname = "
+             "current_database()) then to_jsonb(t) ->> 'target_oid' else '0' end as target_oid, "
              "coalesce(to_jsonb(t) ->> 'detached', 'f')::boolean as detached from pgbaton.table_state t "
              "where replica = $1 and generation = $2 order by schema_name, table_name",
              replica.name, replica.generation))
@@ -123,6 +127,23 @@ void Store::store_observed(const Replica& replica, const TableState& table) {
                         shape_literal(table), quote_literal(table.note), quote_literal(replica.name),
                         quote_literal(replica.generation), quote_literal(table.name.schema),
                         quote_literal(table.name.name)));
+    tx.commit();
+  });
+}
+
+void Store::store_target_oids(const Replica& replica) {
+  pg::control(Side::target, "recording which tables are meant", [&] {
+    pqxx::work tx(connection_);
+    tx.exec(mine_cte(replica) +
+            fmt::format("update pgbaton.table_state t set target_oid = c.oid, target_database = d.oid from mine, "
+                        "pg_catalog.pg_database d, "
+                        "pg_catalog.pg_class c "
+                        "join pg_catalog.pg_namespace n on n.oid = c.relnamespace "
+                        "where d.datname = current_database() and t.replica = {} and t.generation = {} and n.nspname = "
+                        "t.schema_name "
+                        "and c.relname = t.table_name and not (t.target_database = d.oid and exists (select from "
+                        "pg_catalog.pg_class k where k.oid = t.target_oid))",
+                        quote_literal(replica.name), quote_literal(replica.generation)));
     tx.commit();
   });
 }

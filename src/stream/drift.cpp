@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/catalog/shape.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -68,11 +69,24 @@ class Judge {
         target_(target),
         table_(table),
         origins_(catalog::load_origins(policy.source(), source_oid, state.source_shape)) {
+    auto tables = catalog::load_tables(policy.source(), {source_oid});
+    if (!tables.empty()) now_ = std::move(tables.front());
     if (!origins_) return;
     // Where the source's ancestor is none of the target's, the table's columns are its own.
     for (auto& column : origins_->columns)
       if (column.defined_at == origins_->name || !catalog::load_table(target, column.defined_at, Side::target))
         column.defined_at = table.name;
+  }
+
+  // Sent before the column became what it is now on both sides: its text is taken over as the new type reads it.
+  bool is_of_before(const Difference& difference) const {
+    if (difference.kind != Misfit::type) return false;
+    const auto* now = origin(difference.column);
+    const auto& type = table_.find_column(difference.column)->full_type;
+    if (now == nullptr || (now->type != type && !now->type.starts_with(type + " COLLATE "))) return false;
+    log::warning("{}: changes from before column {} became {} are applied to it", table_.name.quoted(),
+                 quote_identifier(difference.column), type);
+    return true;
   }
 
   // Renames first: the name that one gives up may be another column's now.
@@ -152,6 +166,13 @@ class Judge {
       return {fmt::format("column {} ({}) is missing on the target; whether it is new or was renamed is not known",
                           quoted, type),
               add_column(*now, false).statement + " (or RENAME COLUMN, if it was renamed)"};
+    const auto recorded = catalog::parse_shape(state_.source_shape);
+    if (recorded && now_ && catalog::has_gap_below(*recorded, *now_, now->number))
+      return {
+          fmt::format("column {} ({}) is missing on the target, and the source has added and dropped columns since: "
+                      "rows may be sent with the values of a former column of this name",
+                      quoted, type),
+          plain + "; -- and when the stream has caught up, pgbaton verify --repair"};
     if (!type_exists(target_, type))
       return {fmt::format("column {} is new, and its type {} is missing on the target", quoted, type),
               fmt::format("CREATE TYPE {} …, then {}", type, add_column(*now, false).statement)};
@@ -171,7 +192,8 @@ class Judge {
   pg::Control& target_;
   const catalog::Table& table_;
   std::optional<catalog::Origins> origins_;
-  std::vector<std::string> renamed_;  // former names
+  std::optional<catalog::Table> now_;  // on the source
+  std::vector<std::string> renamed_;   // former names
 };
 
 [[noreturn]] void stop(const DriftPolicy& policy, pg::Control& target, const catalog::Table& table,
@@ -214,9 +236,11 @@ std::string definition(const DriftPolicy& policy, const state::TableState& state
 }  // namespace
 
 Mending mend(const DriftPolicy& policy, const SourceRelation& relation, const state::TableState& state,
-             pg::Control& target, const catalog::Table& table, const std::vector<Difference>& differences,
-             Lsn commit_lsn) {
-  const auto remedies = Judge(policy, relation.oid, state, target, table).remedies(differences);
+             pg::Control& target, const catalog::Table& table, std::vector<Difference> differences, Lsn commit_lsn) {
+  Judge judge(policy, relation.oid, state, target, table);
+  std::erase_if(differences, [&](const Difference& difference) { return judge.is_of_before(difference); });
+  if (differences.empty()) return {};
+  const auto remedies = judge.remedies(differences);
   const bool all = std::ranges::all_of(remedies, [](const Remedy& remedy) { return remedy.addable.has_value(); });
   if (!policy.add_columns || !all) stop(policy, target, table, remedies, commit_lsn);
   const auto tables = catalog::load_tables(policy.source(), {relation.oid});

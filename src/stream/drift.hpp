@@ -38,7 +38,6 @@ struct Mending {
 
 // Throws Error(rejected) unless everything is mended.
 Mending mend(const DriftPolicy& policy, const SourceRelation& relation, const state::TableState& state,
-             pg::Control& target, const catalog::Table& table, const std::vector<Difference>& differences,
-             Lsn commit_lsn);
+             pg::Control& target, const catalog::Table& table, std::vector<Difference> differences, Lsn commit_lsn);
 
 }  // namespace pgbaton::stream

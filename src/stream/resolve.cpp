@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/catalog/origin.hpp>
+#include <pgbaton/catalog/shape.hpp>
 #include <pgbaton/catalog/table.hpp>
 
 #include <algorithm>
@@ -104,14 +107,34 @@ std::string rename_statements(const QualifiedName& from, const QualifiedName& to
   return sql;
 }
 
+// The target's table that stands for the source's, whatever both are called by now; nothing when it is gone or was
+// never recorded, and then the name decides.
+std::optional<catalog::Table> meant_table(const ToResolve& request) {
+  if (request.state.target_oid == 0) return std::nullopt;
+  auto tables = catalog::load_tables(request.target, {request.state.target_oid}, Side::target);
+  if (tables.empty()) return std::nullopt;
+  return std::move(tables.front());
+}
+
 catalog::Table find_target(const ToResolve& request) {
   auto& target = request.target;
   const auto& relation = request.relation;
-  const auto& state = request.state;
-  if (auto table = catalog::load_table(target, relation.name)) return *table;
-  const bool renamed = relation.name != state.name && catalog::load_table(target, state.name).has_value();
-  const auto message = renamed ? "the table was renamed on the source; the target still calls it " + state.name.quoted()
-                               : "the table does not exist on the target";
+  auto meant = meant_table(request);
+  if (meant && meant->name == relation.name) return *meant;
+  const auto named = catalog::load_table(target, relation.name, Side::target);
+  if (!meant && named) return *named;
+  if (!meant && relation.name != request.state.name)
+    meant = catalog::load_table(target, request.state.name, Side::target);
+  // The name may be taken: then names were exchanged, and the other table gets its own when its turn comes.
+  const bool renamed = meant.has_value();
+  std::string statements;
+  if (renamed && named)
+    statements = fmt::format("ALTER TABLE {} RENAME TO {}; ", named->name.quoted(),
+                             quote_identifier(named->name.name + "__was"));
+  if (renamed) statements += rename_statements(meant->name, relation.name);
+  const auto message = renamed
+                           ? "the table was renamed on the source; the target still calls it " + meant->name.quoted()
+                           : "the table does not exist on the target";
   state::Store(target).tell_event(
       request.policy.replica, "drift",
       {{"table", relation.name.quoted()}, {"commit_lsn", to_string(request.commit_lsn)}, {"message", message}});
@@ -119,8 +142,7 @@ catalog::Table find_target(const ToResolve& request) {
       .side(Side::target)
       .table(relation.name.quoted())
       .lsn(request.commit_lsn)
-      .hint(renamed ? "On the target run: " + rename_statements(state.name, relation.name) +
-                          "then run the same command again; nothing is lost meanwhile."
+      .hint(renamed ? "On the target run: " + statements + "then run the same command again; nothing is lost meanwhile."
                     : "Create it on the target as it is on the source, or start anew with `pgbaton clone --restart`.");
 }
 
@@ -221,11 +243,53 @@ std::shared_ptr<const apply::TargetTable> make_table(const ToResolve& request, c
   return resolved;
 }
 
+// The number of the column that the record knows by this name. A name that it knows as a former one may be another
+// column's by now, but was this one's when that other one is not sent.
+int recorded_number(const catalog::Shape& shape, const std::string& column) {
+  if (const auto former = shape.former.find(column); former != shape.former.end()) return former->second;
+  return shape.number_of(column);
+}
+
+// What the column is called now: by the record if that is newer than the change, else on the source.
+std::string present_name(const ToResolve& request, const catalog::Shape& shape, int number) {
+  const auto& sent = request.relation.columns;
+  const auto recorded = shape.columns.find(number);
+  if (recorded == shape.columns.end()) return {};
+  const bool is_sent = std::ranges::any_of(sent, [&](const auto& column) { return column.name == recorded->second; });
+  if (!is_sent) return recorded->second;
+  const auto origins = catalog::load_origins(request.policy.source(), request.relation.oid, request.state.source_shape);
+  if (!origins) return {};
+  const auto now = std::ranges::find(origins->columns, number, &catalog::ColumnOrigin::number);
+  return now == origins->columns.end() ? std::string() : now->name;
+}
+
+// A change from before a column was renamed names it as it was then. Where the target has the new name already, that is
+// the column: the rename was applied by hand, between two changes of one transaction, or by a statement of a hint.
+SourceRelation with_present_names(const ToResolve& request, const catalog::Table& table) {
+  auto relation = request.relation;
+  const auto shape = catalog::parse_shape(request.state.source_shape);
+  if (!shape) return relation;
+  for (auto& column : relation.columns) {
+    const bool was_renamed = shape->former.contains(column.name);
+    if (table.find_column(column.name) != nullptr && !was_renamed) continue;
+    const int number = recorded_number(*shape, column.name);
+    if (number == 0) continue;
+    const auto name = present_name(request, *shape, number);
+    const bool is_sent = std::ranges::any_of(request.relation.columns, [&](const auto& c) { return c.name == name; });
+    if (name.empty() || is_sent || table.find_column(name) == nullptr) continue;
+    log::info("{}: changes from before column {} became {} go into the latter", table.name.quoted(),
+              quote_identifier(column.name), quote_identifier(name));
+    column.name = name;
+  }
+  return relation;
+}
+
 }  // namespace
 
-Resolution resolve_table(const ToResolve& request) {
-  const auto& relation = request.relation;
-  catalog::Table table = find_target(request);
+Resolution resolve_table(const ToResolve& sent) {
+  catalog::Table table = find_target(sent);
+  const auto relation = with_present_names(sent, table);
+  const ToResolve request{sent.target, sent.policy, relation, sent.state, sent.types, sent.added, sent.commit_lsn};
   const auto add = [&](const std::vector<catalog::Column>& columns) {
     for (const auto& column : columns)
       if (table.find_column(column.name) == nullptr) table.columns.push_back(column);

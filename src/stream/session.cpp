@@ -8,6 +8,7 @@
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/copy/deferrable.hpp>
 #include <pgbaton/source/slot.hpp>
+#include <pgbaton/state/doubt.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -48,6 +49,7 @@ Session::Session(SessionContext context)
     context_.replica.history_break = now->history_break;
   }
   tables_version_ = store.load_progress(context_.replica).tables_version;  // before the tables
+  store.store_target_oids(context_.replica);
   tables_ = store.load_tables(context_.replica);
   if (const auto* until = std::get_if<UntilApplied>(&context_.until)) until_applied_ = until->lsn;
   if (const auto* until = std::get_if<UntilEndLsn>(&context_.until)) until_end_ = until->lsn;
@@ -343,6 +345,17 @@ void Session::require_constraints() const {
                                        context_.replica.name);
 }
 
+// What only a comparison settles, or a hand on the target. Tables that are no part of the replica do not matter here.
+bool Session::in_doubt(state::Store& store) {
+  const auto doubts = state::load_doubts(store.connection(), context_.replica.name);
+  const auto found =
+      std::ranges::find_if(doubts, [](const auto& doubt) { return doubt.kind != state::DoubtKind::outside; });
+  if (found == doubts.end()) return false;
+  if (!std::exchange(told_of_doubt_, true))
+    log::warning("not ready: {} {}; {}", found->table.quoted(), found->reason, found->remedy);
+  return true;
+}
+
 // Ready, the third and last step of readiness: the stream has durably reached the position that was observed after the
 // copy was complete and valid, and is not far behind. Sticky for the generation.
 void Session::mark_ready_if_due(state::Store& store) {
@@ -352,7 +365,7 @@ void Session::mark_ready_if_due(state::Store& store) {
   if (std::ranges::any_of(tables_, [&](const auto& table) { return table.detached || applied_lsn < table.boundary; }))
     return;
   const auto behind = source_flush_lsn > applied_lsn ? source_flush_lsn.value - applied_lsn.value : 0;
-  if (behind >= context_.options.ready_lag_bytes) return;
+  if (behind >= context_.options.ready_lag_bytes || in_doubt(store)) return;
   require_constraints();
   store.store_phase(replica, state::Phase::ready, applied_lsn);
   replica.phase = state::Phase::ready;

@@ -52,6 +52,7 @@ class Session {
   void housekeeping_round(state::Store& store);
   void serve_requests(state::Store& store, const std::stop_token& done);
   void mark_ready_if_due(state::Store& store);
+  bool in_doubt(state::Store& store);
   void tell_why_it_stops(state::Store& store, const std::exception_ptr& failure);
   void require_constraints() const;
 
@@ -64,6 +65,7 @@ class Session {
   Lsn seen_restart_lsn_;  // the slot's, a round ago
   Lsn start_lsn_;
   Lsn until_applied_, until_end_;
+  bool told_of_doubt_ = false;
   Lsn ready_goal_;  // position observed after the copy was complete; durably reached, and little lag: ready
   StreamReport report_;
   std::unique_ptr<source::ChangeReader> reader_;

@@ -66,6 +66,7 @@ class Run {
     report_.differences = found.differences;
     std::ranges::sort(report_.differences, in_order);
     if (options_.repair && found.total > 0) repair(std::move(found));
+    judge_doubts();
     report_.time = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
     note();
     return std::move(report_);
@@ -91,6 +92,30 @@ class Run {
           .hint(replica ? "Let `pgbaton clone` come to its end first." : "Make one with `pgbaton clone`.");
     replica_ = std::move(*replica);
     require_choice(options_.filter, replica_, store_.load_tables(replica_), *source_);
+    doubts_ = state::load_doubts(*target_, replica_.name);
+  }
+
+  // A whole comparison without a difference settles what was in doubt when it began; a part of one does not.
+  void judge_doubts() {
+    if (doubts_.empty()) return;
+    const bool whole = options_.where.empty() && options_.sample_percent == 100;
+    std::int64_t last_id = 0;
+    for (const auto& doubt : doubts_) last_id = std::max(last_id, doubt.id);
+    std::vector<QualifiedName> equal;
+    for (const auto& table : report_.tables)
+      if (whole && (report_.remaining == 0 || !has_differences(table.name))) equal.push_back(table.name);
+    state::settle_doubts(*target_, replica_.name, equal, last_id);
+    const auto is_chosen = [&](const QualifiedName& name) {
+      return options_.filter.empty() ||
+             std::ranges::find(report_.tables, name, &TableResult::name) != report_.tables.end();
+    };
+    for (auto& doubt : state::load_doubts(*target_, replica_.name))
+      if (doubt.kind != state::DoubtKind::outside && is_chosen(doubt.table)) report_.doubts.push_back(std::move(doubt));
+  }
+  // At the first comparison; what was repaired since is not looked up.
+  bool has_differences(const QualifiedName& name) const {
+    const auto table = std::ranges::find(report_.tables, name, &TableResult::name);
+    return table == report_.tables.end() || table->differences > 0;
   }
 
   stream::SharedCut cut(std::optional<Milliseconds> hold) {
@@ -325,7 +350,8 @@ class Run {
   state::Store store_;
   const std::uint32_t seed_;
   state::Replica replica_;
-  std::int64_t tables_version_ = 0;  // as read before the last plan
+  std::vector<state::Doubt> doubts_;  // as they were at the beginning
+  std::int64_t tables_version_ = 0;   // as read before the last plan
   std::unique_ptr<stream::OwnWriter> writer_;
   Report report_;
   std::map<QualifiedName, Error> failures_;  // of the last round of repairs
@@ -337,6 +363,10 @@ class Run {
 std::int64_t Report::rows() const {
   return std::accumulate(tables.begin(), tables.end(), std::int64_t{0},
                          [](std::int64_t sum, const TableResult& table) { return sum + table.source_rows; });
+}
+
+bool Report::equal() const {
+  return remaining == 0 && doubts.empty();
 }
 
 Report run(const Options& options, const std::stop_token& stop) {

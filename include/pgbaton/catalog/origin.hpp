@@ -10,11 +10,6 @@
 
 namespace pgbaton::catalog {
 
-// {"filenode": N, "columns": {"number": "name", …}}: what load_origins() compares with later.
-std::string shape_json(const Table& table);
-// Whether two shapes have the same columns; the file may differ. Neither may be "".
-bool same_columns(pg::Control& connection, const std::string& one, const std::string& other, Side side);
-
 struct ColumnOrigin {
   std::string name;  // now
   int number = 0;
@@ -40,7 +35,7 @@ struct Origins {
   const ColumnOrigin* find(std::string_view column_name) const;
 };
 
-// Nothing when the table is gone.
+// Nothing when the table is gone. `recorded_shape` is a Shape as JSON (shape.hpp), or "".
 std::optional<Origins> load_origins(pg::Control& source, Oid table, const std::string& recorded_shape);
 
 }  // namespace pgbaton::catalog

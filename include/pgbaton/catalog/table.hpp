@@ -18,7 +18,8 @@ using Oid = std::uint32_t;
 
 struct Column {
   std::string name;
-  int number = 0;  // attnum
+  int number = 0;       // attnum
+  std::string version;  // xmin of its row in pg_attribute
   Oid type_oid = 0;
   QualifiedName type;     // the type's own schema and name (pg_type), for comparison across clusters
   std::string cast_type;  // format_type(atttypid, -1): no modifier, so a cast never truncates; quoted, qualified
@@ -60,6 +61,7 @@ struct Table {
   int attribute_count = 0;      // relnatts: dropped columns count too, the server's limit is 1600
   Oid parent_oid = 0;           // direct partitioned parent, 0 for none
   Oid root_oid = 0;             // topmost partitioned ancestor, 0 for none (a root itself: 0)
+  std::string parents;          // "oid:xmin" of its rows in pg_inherits, with commas
   bool is_partition = false;
   bool has_children = false;     // plain inheritance
   bool row_type_in_use = false;  // its row type is a column somewhere, or it is a typed table: no guard column possible

@@ -92,8 +92,9 @@ struct TableState {
   TablePhase phase = TablePhase::pending;
   std::int64_t rows = 0, bytes = 0, bytes_total = 0;  // copied; bytes_total is the estimate
   std::string note;                                   // why skipped, or what a person should know
-  std::string source_shape;       // catalog::shape_json() of the source's table as the target has it; "" not known
+  std::string source_shape;       // catalog::Shape as JSON, of the source's table as the target has it; "" not known
   std::int64_t missing_rows = 0;  // counted by apply, in the transaction of the change; store_table() leaves it alone
+  std::uint32_t target_oid = 0;   // the target's table, whatever it is called by now; 0 not recorded yet
   bool detached = false;          // out of the stream for a resync (pgbaton/resync/resync.hpp), which alone writes it
 };
 
@@ -231,6 +232,8 @@ class Store {
   void finish_table(const Replica& replica, const TableState& table);
   // Only source_shape and note. Nothing happens when the row is gone or the term is over: advice for a later run.
   void store_observed(const Replica& replica, const TableState& table);
+  // Records which tables of the target are meant, by the names of the states, where that is not known yet.
+  void store_target_oids(const Replica& replica);
   // Tables that came later; those that are recorded already stay as they are.
   void add_tables(const Replica& replica, const std::vector<TableState>& tables);
   // The SQL of that update, for a data-plane transaction that also holds the rows; must touch one row.

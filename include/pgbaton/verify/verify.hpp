@@ -26,6 +26,7 @@
 #include <pgbaton/base/name.hpp>
 #include <pgbaton/base/time.hpp>
 #include <pgbaton/catalog/table.hpp>
+#include <pgbaton/state/doubt.hpp>
 #include <pgbaton/stream/stream.hpp>
 
 #include <cstdint>
@@ -78,6 +79,8 @@ struct NotCompared {
 };
 
 struct Report {
+  // What was in doubt (pgbaton/state/doubt.hpp) of the tables of the filter, and is not settled by this comparison.
+  std::vector<state::Doubt> doubts;
   Lsn cut_lsn;  // of the first cut
   std::vector<TableResult> tables;
   std::vector<NotCompared> not_compared;
@@ -90,6 +93,7 @@ struct Report {
   int cuts = 0;
   Milliseconds time{0};
   std::int64_t rows() const;
+  bool equal() const;  // nothing differs, in rows or in the catalogs
 };
 
 inline constexpr std::size_t kListed = 10'000;

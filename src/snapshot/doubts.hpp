@@ -1,0 +1,57 @@
+// Why tables of a replica may not be as they are on the source: the source's catalogs of now against the recorded
+// shapes, the publications and the target's catalogs. Private to the module.
+//
+// Example. The replica has t (attributes 1 id, 2 v), p with leaf p_b, and d.
+//   ALTER TABLE t ALTER v TYPE int USING v * 10     another file and another pg_attribute row: unproven
+//   ALTER TABLE p DETACH PARTITION p_b              in no publication: differs; attached again: unproven, because what
+//   was
+//                                                   written to it meanwhile is in no stream
+//   DROP TABLE d; CREATE TABLE d                    another table of the same name: differs
+//   CREATE TABLE new                                outside
+#pragma once
+#include <pgbaton/catalog/shape.hpp>
+#include <pgbaton/state/doubt.hpp>
+#include <pgbaton/state/store.hpp>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace pgbaton::snapshot {
+
+class DoubtFinder {
+ public:
+  // `source_tables`: all of the source; `chosen`: those that the replica's own choice takes in. The connection is for
+  // details of what was found. References must outlive the finder.
+  DoubtFinder(pg::Control& source, const std::vector<catalog::Table>& source_tables,
+              const std::vector<catalog::Table>& target_tables, const std::set<QualifiedName>& published,
+              const std::vector<state::TableState>& states);
+
+  void look_at(const catalog::Table& table, const state::TableState& state);
+  void look_at_unknown(const catalog::Table& table);
+  std::vector<state::Doubt> take() { return std::move(found_); }
+
+  // The target's counterpart, by its oid if that is recorded, else by name; null without one.
+  const catalog::Table* on_target(const state::TableState& state) const;
+
+ private:
+  void add(const QualifiedName& table, state::DoubtKind kind, std::string reason, std::string remedy);
+  bool is_published(const catalog::Table& table) const;
+  std::string bounds(const catalog::Table& table);
+  std::string generation_clause(const catalog::Table& table, const catalog::Column& column);
+  void compare_name(const catalog::Table& table, const state::TableState& state, const catalog::Table& target);
+  void compare_parent(const catalog::Table& table, const catalog::Table& target, const catalog::ShapeChange& change);
+  void compare_generated(const catalog::Table& table, const state::TableState& state, const catalog::Table& target);
+  void doubt_columns(const catalog::Table& table, const catalog::ShapeChange& change);
+
+  pg::Control& source_;
+  std::map<catalog::Oid, const catalog::Table*> source_by_oid_, target_by_oid_;
+  std::map<QualifiedName, const catalog::Table*> target_by_name_;
+  const std::set<QualifiedName>& published_;
+  std::map<QualifiedName, catalog::Oid> known_;  // tables of the replica, by name
+  std::set<catalog::Oid> known_oids_;
+  std::vector<state::Doubt> found_;
+};
+
+}  // namespace pgbaton::snapshot
