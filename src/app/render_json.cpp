@@ -5,6 +5,7 @@
 #include <pgbaton/state/store.hpp>
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 #include "json.hpp"
 #include "render.hpp"

@@ -1,4 +1,6 @@
-// What verify found, and what is in doubt, as JSON.
+// The values that documents share, and what verify found, as JSON.
+#include <nlohmann/json.hpp>
+
 #include "json.hpp"
 #include "render.hpp"
 
@@ -23,6 +25,27 @@ Json difference_document(const verify::Difference& difference) {
 }
 
 }  // namespace
+
+std::string dump(const Json& document, int indent) {
+  return document.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+Json lsn_or_null(Lsn lsn) {
+  return lsn ? Json(to_string(lsn)) : Json(nullptr);
+}
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+Json known_or_null(std::int64_t number) {
+  return number < 0 ? Json(nullptr) : Json(number);
+}
+Json known_or_null(double number) {
+  return number < 0 ? Json(nullptr) : Json(number);
+}
+Json parsed_or_null(const std::string& text) {
+  Json document = Json::parse(text, nullptr, false);
+  return document.is_discarded() ? Json(nullptr) : document;
+}
 
 Json doubts_document(const std::vector<state::Doubt>& doubts) {
   Json list = Json::array();

@@ -178,7 +178,8 @@ void DoubtFinder::look_at_unknown(const catalog::Table& table) {
                "PARTITION OF on the target does");
   }
   add(table.name, DoubtKind::differs,
-      fmt::format("is a new partition of {}, and in no publication of this replica: its rows are not on the target",
+      fmt::format("is a new partition of {} and not part of this replica: it is in no publication, and its rows are "
+                  "not on the target",
                   root->second->name.quoted()),
       "`pgbaton clone --restart` begins anew");
 }

@@ -206,7 +206,7 @@ TEST_F(DoubtTest, S34_PartitionsDetachedAttachedAndNew) {
       "create table q2 partition of q for values from (10) to (20); alter table q2 add primary key (id); "
       "insert into q values (2, 12)");
   follow({"--drift", "add-columns"});
-  EXPECT_THAT(doubts(), HasSubstr("q2 differs: is a new partition of \"public\".\"q\", and in no publication"));
+  EXPECT_THAT(doubts(), HasSubstr("q2 differs: is a new partition of \"public\".\"q\" and not part of this replica"));
   EXPECT_EQ(run("finish").code, 3);
   const auto forced = run("finish", {"--force"});
   EXPECT_EQ(forced.code, 0) << forced;
