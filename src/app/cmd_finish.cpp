@@ -132,6 +132,7 @@ void require_whole(const Context& context, state::Store& store, const state::Rep
   if (replica.phase < state::Phase::ready || state::Lease::held(target, replica.name) ||
       was_drained(store, context, replica))
     return;  // refused later, or proven by an earlier run
+  store.install();  // a newer version of the state, if it is due
   auto tables = store.load_tables(replica);
   auto source = pg::open_control(context.source(), "finish");
   snapshot::ChangeReport().look(
@@ -142,7 +143,7 @@ void require_whole(const Context& context, state::Store& store, const state::Rep
   options.repair = false;
   for (const auto& doubt : state::load_doubts(target, replica.name))
     if (doubt.kind == state::DoubtKind::unproven) options.filter.include_tables.push_back(doubt.table.quoted());
-  if (options.filter.empty()) return;
+  if (options.filter.empty() || context.options.force) return;
   log::info("comparing {}, which DDL has put in doubt", fmt::join(options.filter.include_tables, ", "));
   if (const auto report = verify::run(options, context.stop); report.equal()) return;
   for (const auto& doubt : state::load_doubts(target, replica.name))
