@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/resync/resync.hpp>
 #include <pgbaton/snapshot/clone.hpp>
 #include <pgbaton/state/lease.hpp>
 
@@ -47,11 +48,12 @@ void warn_of_deferred(const Context& context) {
   }
 }
 
-// Nothing was removed: was another replica meant?
-void warn_of_another_name(const Context& context) {
+// Nothing was there: without --name another replica was meant. Who names one can repeat the command.
+void refuse_another_name(const Context& context) {
+  if (!context.options.name.empty()) return;
   auto target = pg::open_control(context.target(), "drop");
   state::Store store(*target);
-  warn_of_other_replicas(context, store);
+  if (!known_replicas(store).empty()) throw no_such_replica(context, store);
 }
 
 }  // namespace
@@ -78,23 +80,46 @@ void print_removal(const Context& context, const RemovalResult& result) {
   if (!result.not_carried.empty())
     text += fmt::format("NOT THERE  {}: came to the source later, and the replica did not have {}\n",
                         fmt::join(result.not_carried, ", "), result.not_carried.size() == 1 ? "it" : "them");
-  if (text.empty()) text = fmt::format("nothing of replica {} is left\n", context.names.name);
+  if (text.empty())
+    text = fmt::format("nothing of a replica named {} is on either side: nothing to remove\n", context.names.name);
   print(text);
 }
 
-int run_drop(Context& context) {
-  context.source();
-  auto lease = take_lease(context);
+namespace {
+
+void add(snapshot::RemovalReport& report, snapshot::RemovalReport&& more) {
+  std::ranges::move(more.removed, std::back_inserter(report.removed));
+  std::ranges::move(more.left, std::back_inserter(report.left));
+}
+
+snapshot::RemovalReport drop_both_sides(const Context& context) {
   snapshot::require_own_source(context.source(), context.target(), context.names.name);
   warn_of_deferred(context);
   auto report = remove_shadow(context);
-  auto rest = snapshot::remove_replica(context.source(), context.target(), context.names);
-  std::ranges::move(rest.removed, std::back_inserter(report.removed));
-  std::ranges::move(rest.left, std::back_inserter(report.left));
-  auto generations = rebuild::sweep(rebuild_place(context));
-  std::ranges::move(generations.removed, std::back_inserter(report.removed));
-  std::ranges::move(generations.left, std::back_inserter(report.left));
-  if (report.removed.empty() && report.left.empty()) warn_of_another_name(context);
+  add(report, snapshot::remove_replica(context.source(), context.target(), context.names));
+  add(report, rebuild::sweep(rebuild_place(context)));
+  return report;
+}
+
+// What a killed resync has left needs the lease of its own, like everywhere.
+snapshot::RemovalReport drop_target_side(const Context& context) {
+  if (context.has_source()) snapshot::require_source_gone(context.source(), context.target(), context.names.name);
+  warn_of_deferred(context);
+  const auto shadow = resync::shadow_names(context.names);
+  const auto lease = state::Lease::acquire(context.target(), shadow.name, context.options.take_over);
+  auto report = snapshot::remove_from_target(context.target(), shadow);
+  add(report, snapshot::remove_from_target(context.target(), context.names));
+  return report;
+}
+
+}  // namespace
+
+int run_drop(Context& context) {
+  const bool source_is_gone = context.options.source_is_gone;
+  if (!source_is_gone) context.source();  // a missing connection string is told before anything is connected
+  auto lease = take_lease(context);
+  auto report = source_is_gone ? drop_target_side(context) : drop_both_sides(context);
+  if (report.removed.empty() && report.left.empty()) refuse_another_name(context);
   print_removal(context, {report, {}, {}});
   return report.left.empty() ? 0 : exit_code(ErrorKind::failed);
 }

@@ -8,6 +8,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/catalog/server.hpp>
 #include <pgbaton/copy/deferrable.hpp>
 #include <pgbaton/resync/resync.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
@@ -189,12 +190,21 @@ RemovalResult finish(const Context& context, state::Store& store, state::Lease& 
   return result;
 }
 
-// Says so when there is no replica.
+// A run that was killed at its very end can be repeated: neither side has anything of the replica then, and the target
+// no other replica that may have been meant. Everything else is a wrong name or a wrong target: nothing was finished.
 bool nothing_to_do(const Context& context, state::Store& store) {
   if (store.load_replica(context.names.name)) return false;
-  store.drop_schema_if_unused();  // a run that was killed just before its end leaves it empty
-  warn_of_other_replicas(context, store);
-  auto text = fmt::format("the target knows no replica named {}: nothing to finish", context.names.name);
+  if (!known_replicas(store).empty()) throw no_such_replica(context, store);
+  auto source = pg::open_control(context.source(), "finish");
+  const auto slot = source::load_slot(*source, context.names.base);
+  if (slot && slot->database == catalog::load_server(*source, Side::source).database)
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("there is no replica named {} on this target, but slot {} on the source: nothing was finished",
+                    context.names.name, slot->name))
+        .hint("Look at --target. Of a remnant of another target, `pgbaton drop` says how to remove it.");
+  store.drop_schema_if_unused();
+  auto text = fmt::format("there is no replica named {}, and no slot of it: nothing to finish", context.names.name);
   print(context.options.json ? small_json({{"name", context.names.name}, {"result", "nothing to finish"}}) : text);
   return true;
 }

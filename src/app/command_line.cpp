@@ -70,8 +70,7 @@ std::string command_names() {
 
 // A stray argument may be a connection string whose flag was forgotten.
 std::string shown(const std::string& argument) {
-  if (argument.find('=') == std::string::npos && argument.find("://") == std::string::npos) return argument;
-  return "a connection string or the like";
+  return looks_like_conninfo(argument) ? "a connection string or the like" : argument;
 }
 
 [[noreturn]] void refuse_command(const std::string& word) {

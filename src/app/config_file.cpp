@@ -81,7 +81,7 @@ struct Reader {
       std::vector<std::string_view> names;
       for (const OptionSpec& known : option_table()) names.push_back(known.name);
       std::string near = closest(name, names);
-      throw wrong(key, fmt::format("there is no option \"{}\"", name),
+      throw wrong(key, fmt::format("there is no option {}", looks_like_conninfo(name) ? "like this" : '"' + name + '"'),
                   near.empty() ? "pgbaton --help lists the options." : fmt::format("Did you mean {}?", near));
     }
     if (!seen.insert(std::string(spec->name)).second)

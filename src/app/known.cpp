@@ -1,7 +1,6 @@
 #include "known.hpp"
 
 #include <fmt/format.h>
-#include <pgbaton/base/log.hpp>
 
 namespace pgbaton::app {
 
@@ -17,12 +16,6 @@ Error no_such_replica(const Context& context, state::Store& store) {
                                              known.empty() ? "" : "; ", known))
       .side(Side::target)
       .hint(known.empty() ? "Make one with `pgbaton clone`." : "Name the replica that is meant with --name.");
-}
-
-void warn_of_other_replicas(const Context& context, state::Store& store) {
-  if (!context.options.name.empty()) return;
-  if (const auto known = known_replicas(store); !known.empty())
-    log::warning("there is no replica named {} on this target; {}", context.names.name, known);
 }
 
 }  // namespace pgbaton::app

@@ -14,8 +14,5 @@ namespace pgbaton::app {
 std::string known_replicas(state::Store& store);
 // Error(usage) "no replica … on this target", with what it knows.
 Error no_such_replica(const Context& context, state::Store& store);
-// A warning when no --name was given and the target knows other replicas. For commands that end with 0 when nothing is
-// left to do, so that a script can repeat them: silence would let the other replica look removed.
-void warn_of_other_replicas(const Context& context, state::Store& store);
 
 }  // namespace pgbaton::app

@@ -13,6 +13,9 @@ using Filter = catalog::TableFilter;
 constexpr unsigned kStreams = kClone | kFollow | kFinish | kVerify | kResync | kRebuild;
 constexpr unsigned kWrites = kClone | kFollow | kFinish | kDrop;
 
+// No machine has more memory; no database is larger.
+constexpr std::int64_t kTerabyte = std::int64_t{1} << 40, kPetabyte = std::int64_t{1} << 50;
+
 // In the order of the help text; help.cpp puts a headline before some of them.
 const std::array kOptions = {
     OptionSpec{"config", "FILE.yaml", &Options::config_file, kEverywhere, true, "",
@@ -35,6 +38,8 @@ const std::array kOptions = {
                "empty exactly the tables this replica recorded, and start anew"},
     OptionSpec{"force", "", &Options::force, kFinish, false, "",
                "finish although the replica is not ready or cannot be drained"},
+    OptionSpec{"source-is-gone", "", &Options::source_is_gone, kDrop, false, "",
+               "the source will never answer again: remove what is on the target, and look no further"},
     OptionSpec{
         "for", "WHAT", &Options::wait_for, kWait, false, "copied|indexed|caught-up|ready",
         "copied: all rows are committed; indexed: so are indexes and constraints; caught-up: the source position "
@@ -126,15 +131,16 @@ const std::array kOptions = {
         "split-above", "SIZE", &Options::split_above, kClone | kRebuild, true, "",
         "copy tables whose rows take more than this in parts of about this size, with --jobs above 1 and a source "
         "from 14 on; pays with idle cores on both servers; default: no table is split",
-        1 << 16},
+        1 << 16, kPetabyte},
     OptionSpec{"max-rate", "SIZE", &Options::max_rate, kClone | kVerify | kResync | kRebuild, true, "",
                "read at most so much per second from the source while copying, and from each side while comparing; "
-               "default no limit"},
+               "default no limit",
+               0, kPetabyte},
     OptionSpec{"memory", "SIZE", &Options::memory, kStreams, true, "",
-               "ceiling for queued changes while streaming; default 256MB", 1 << 20},
+               "ceiling for queued changes while streaming; default 256MB, at most 1TB", 1 << 20, kTerabyte},
     OptionSpec{"ready-lag", "SIZE", &Options::ready_lag, kStreams, true, "",
                "the replica becomes ready only while the target is less WAL than this behind the source; default 16MB",
-               1 << 13},
+               1 << 13, kPetabyte},
     OptionSpec{"reader", "HOW", &Options::reader, kStreams, true, "auto|walsender|peek",
                "how the slot is read: auto (default): a backlog of more than 64 MB of WAL in large steps by SQL, from "
                "a second, "
@@ -154,7 +160,9 @@ const std::array kOptions = {
                "an update or delete whose row is not on the target: stop, exit 8 (default); or put the row right, from "
                "the change itself or from the source"},
     OptionSpec{"slot-wait", "DURATION", &Options::slot_wait, kClone | kResync | kRebuild, true, "",
-               "how long creating the slot may wait for open transactions; default 60s"},
+               "how long creating the slot may wait for open transactions, and --keyless full for its lock on a table; "
+               "default "
+               "60s"},
     OptionSpec{"slot-failover", "", &Options::slot_failover, kCheck | kClone | kRebuild, true, "",
                "17+: make the slot one that standbys keep a copy of, so that the stream goes on after a failover"},
     OptionSpec{"give-up-after", "DURATION", &Options::give_up_after, kStreams | kWait, true, "",

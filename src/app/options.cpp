@@ -3,8 +3,10 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/lsn.hpp>
 #include <pgbaton/base/size.hpp>
+#include <pgbaton/catalog/choice.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <numeric>
 #include <ranges>
@@ -39,6 +41,10 @@ std::int64_t parse_number(const OptionSpec& spec, const std::string& value, cons
 
 std::uint64_t parse_bounded_size(const OptionSpec& spec, const std::string& value, const std::string& origin) {
   auto bytes = parse_size(value, origin);
+  if (bytes > static_cast<std::uint64_t>(spec.maximum))
+    throw usage(
+        fmt::format("{}: {} is more than {}", origin, value, format_size(static_cast<std::uint64_t>(spec.maximum))),
+        "Give a smaller size.");
   if (bytes < static_cast<std::uint64_t>(spec.minimum))
     throw usage(
         fmt::format("{}: {} is less than {}", origin, value, format_size(static_cast<std::uint64_t>(spec.minimum))),
@@ -84,6 +90,16 @@ struct Assign {
   void operator()(std::vector<std::string> Options::*field) const { options.*field = values; }
 };
 
+// A connection string in the place of another value: what would be said of it repeats the value.
+void refuse_secrets(const OptionSpec& spec, const std::vector<std::string>& values, const std::string& origin) {
+  constexpr std::array<std::string_view, 4> kRepeated{"name", "log-level", "until-lsn", "tombstone-retention"};
+  const bool is_text = std::holds_alternative<std::string Options::*>(spec.field) || is_list(spec);
+  if (is_text && spec.choices.empty() && std::ranges::find(kRepeated, spec.name) == kRepeated.end()) return;
+  if (std::ranges::any_of(values, looks_like_conninfo))
+    throw usage(origin + ": a connection string or the like is no value for it",
+                "Connection strings follow --source and --target.");
+}
+
 // Options that a later version brings are refused rather than ignored: a user who asks for them relies on them.
 void refuse_unfinished(const Options& options) {
   if (options.appliers != 1)
@@ -107,6 +123,7 @@ void assign(const OptionSpec& spec, Options& options, const std::vector<std::str
             const std::string& origin) {
   if (values.empty())
     throw usage(origin + ": a value is missing", fmt::format("Write --{} {}.", spec.name, spec.value));
+  refuse_secrets(spec, values, origin);
   std::visit(Assign{spec, options, values, origin}, spec.field);
 }
 
@@ -136,6 +153,10 @@ stream::RetentionOptions retention_options(const Options& options) {
   else
     result.time = parse_duration(text, "--tombstone-retention");
   return result;
+}
+
+bool looks_like_conninfo(std::string_view word) {
+  return word.find_first_of("=@") != word.npos || word.find("://") != word.npos;
 }
 
 bool is_list(const OptionSpec& spec) {
@@ -169,6 +190,9 @@ void validate(const Options& options) {
   retention_options(options);
   refuse_unfinished(options);
   if (options.command == "rebuild") validate_rebuild(options);
+  if (!options.where.empty()) catalog::require_condition(options.where, "--where");
+  for (const auto& choice : options.filter.choices)
+    if (!choice.where.empty()) catalog::require_condition(choice.where, "tables: where of " + choice.name);
   if (options.add && !options.where.empty())
     throw usage("--add and --where contradict each other: a new table is copied as a whole", "Choose one of the two.");
   if (options.add && !options.filter.choices.empty())

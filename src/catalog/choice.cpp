@@ -111,7 +111,7 @@ std::string publication_detail(const Table& table) {
     if (column.carried && column.generated == ' ' && column.name != kGuardColumn)
       columns += (columns.empty() ? "" : ", ") + quote_identifier(column.name);
   std::string detail = table.has_column_list ? fmt::format(" ({})", columns) : "";
-  if (!table.row_filter.empty()) detail += fmt::format(" WHERE ({})", table.row_filter);
+  if (!table.row_filter.empty()) detail += " WHERE " + bracketed(table.row_filter);
   return detail;
 }
 

@@ -90,6 +90,7 @@ class Worker {
         return;
       } catch (const Error& error) {
         if (error.action() != Action::retry || tries >= kTriesPerTable || pool_.halted()) throw;
+        if (const auto& ask = pool_.context().options.before_retry) ask();
         log::warning("{}; trying again ({} of {})", error.describe(), tries + 1, kTriesPerTable);
       }
       leave_source();

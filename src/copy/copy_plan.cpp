@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <pgbaton/catalog/choice.hpp>
 
 namespace pgbaton::copy {
 namespace {
@@ -93,7 +94,7 @@ CopyPlan plan_copy(const catalog::Table& table, const TargetTable& target, bool 
     columns += (columns.empty() ? "" : ", ") + quote_identifier(column.name);
   }
   plan.columnless = plan.columns.empty();
-  const auto filter = table.row_filter.empty() ? "" : fmt::format(" WHERE ({})", table.row_filter);
+  const auto filter = table.row_filter.empty() ? "" : " WHERE " + catalog::bracketed(table.row_filter);
   const auto name = table.name.quoted();
   plan.clear = clear_statement(table.name, target);
   plan.probe = fmt::format("SELECT {} FROM ONLY {} LIMIT 0", plan.columnless ? "tableoid" : columns, name);
@@ -110,7 +111,7 @@ CopyPlan plan_copy(const catalog::Table& table, const TargetTable& target, bool 
     conditions += (conditions.empty() ? " WHERE " : " AND ") + condition;
   };
   if (range != nullptr) add(range_condition(*range));
-  if (!table.row_filter.empty()) add("(" + table.row_filter + ")");
+  if (!table.row_filter.empty()) add(catalog::bracketed(table.row_filter));
   const auto what = conditions.empty() ? fmt::format("{} ({})", name, columns)
                                        : fmt::format("(SELECT {} FROM ONLY {}{})", columns, name, conditions);
   plan.read = fmt::format("COPY {} TO STDOUT (FORMAT {})", what, format);

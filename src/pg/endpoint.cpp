@@ -36,19 +36,36 @@ ConninfoItems to_items(const PQconninfoOption* options) {
   return items;
 }
 
-// libpq quotes pieces of the string in its complaint; a piece may be a password (or the rest of one after a space).
+// libpq quotes pieces of the string in its complaint; a piece may be a password (or the rest of one after a space), and
+// may hold quotes itself: nothing between the first and the last one is shown.
 std::string without_quoted_parts(std::string_view message) {
-  std::string text;
-  bool inside = false;
-  for (const char c : message) {
-    if (c == '"') {
-      inside = !inside;
-      text += inside ? "\"..." : "\"";
-    } else if (!inside && c != '\n') {
-      text += c;
-    }
-  }
+  const auto first = message.find('"'), last = message.rfind('"');
+  auto text = std::string(message);
+  if (first != message.npos) text.replace(first, last + 1 - first, "\"...\"");
+  std::erase(text, '\n');
   return text;
+}
+
+// A string that libpq reads, but not as it was meant: of a password with an unescaped '@', ':' or '/', the rest becomes
+// host, port or database, and these are shown in errors. "" when nothing looks like that.
+std::string_view misread(std::string_view conninfo, const ConninfoItems& items) {
+  constexpr std::string_view kEscape =
+      "in a URI a '@', ':' or '/' of user, password or database is written %40, %3A or %2F";
+  const auto value = [&](std::string_view keyword) { return find_item(items, keyword); };
+  if (value("port").find_first_not_of("0123456789,") != std::string::npos) return kEscape;
+  for (const auto* keyword : {"host", "hostaddr"}) {
+    const auto at = value(keyword).find('@');
+    if (at != std::string::npos && at != 0 && value(keyword)[at - 1] != ',') return kEscape;
+  }
+  const auto dbname = value("dbname");
+  if (dbname.find("://") != std::string::npos || dbname.find("password=") != std::string::npos)
+    return "its database is a connection string itself";
+  const auto scheme = conninfo.find("://");
+  if (scheme == conninfo.npos || scheme > conninfo.find('=')) return "";
+  auto address = conninfo.substr(scheme + 3);
+  address = address.substr(0, address.find('?'));
+  const auto path = address.find('/');
+  return path != address.npos && address.find('@', path) != address.npos ? kEscape : "";
 }
 
 std::string quoted_value(std::string_view value) {
@@ -98,15 +115,23 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kPinned{
 
 ConninfoItems parse_conninfo(std::string_view conninfo, Side side) {
   if (is_blank(conninfo)) return {};
-  if (!is_conninfo(conninfo)) return {{"dbname", std::string(conninfo)}};
+  const auto refuse = [&](std::string_view why) -> Error {
+    return Error(ErrorKind::usage,
+                 fmt::format("the connection string of the {} cannot be read: {}", to_string(side), why))
+        .side(side)
+        .hint("Give keyword=value pairs, with values that hold spaces in single quotes, or a postgresql:// URI.");
+  };
+  if (!is_conninfo(conninfo)) {
+    if (conninfo.find_first_of(":@") != conninfo.npos) throw refuse("it is neither a URI nor the name of a database");
+    return {{"dbname", std::string(conninfo)}};
+  }
   char* message = nullptr;
   const Options options(PQconninfoParse(std::string(conninfo).c_str(), &message), &PQconninfoFree);
   const std::unique_ptr<char, decltype(&PQfreemem)> owned(message, &PQfreemem);
-  if (options) return to_items(options.get());
-  throw Error(ErrorKind::usage, fmt::format("the connection string of the {} cannot be read: {}", to_string(side),
-                                            without_quoted_parts(message == nullptr ? "out of memory" : message)))
-      .side(side)
-      .hint("Give keyword=value pairs, with values that hold spaces in single quotes, or a postgresql:// URI.");
+  if (!options) throw refuse(without_quoted_parts(message == nullptr ? "out of memory" : message));
+  auto items = to_items(options.get());
+  if (const auto why = misread(conninfo, items); !why.empty()) throw refuse(why);
+  return items;
 }
 
 std::string build_conninfo(const ConninfoItems& items) {

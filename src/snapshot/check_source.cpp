@@ -30,6 +30,20 @@ void check_wal(const catalog::Server& server, Findings& findings) {
                      "ALTER SYSTEM SET wal_level = logical; then restart the source.");
 }
 
+// A state schema of ours has a table meta with a version. Anybody else's is left out like it, which its owner must
+// know.
+void check_reserved_schema(CheckSide& source, Findings& findings) {
+  pqxx::nontransaction tx(*source.connection);
+  const auto row = tx.exec1(
+      "select exists (select from pg_namespace where nspname = 'pgbaton'), exists (select from pg_attribute a join "
+      "pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'pgbaton' and "
+      "c.relname = 'meta' and a.attname = 'schema_version')");
+  if (row[0].as<bool>() && !row[1].as<bool>())
+    findings.warning("source.reserved_schema", "pgbaton",
+                     "the source has a schema of this name that pgbaton did not make: it is left out, with its tables",
+                     "ALTER SCHEMA pgbaton RENAME TO …; if it is to be carried.");
+}
+
 void check_slot_failover(const CheckOptions& options, CheckSide& source, Findings& findings) {
   if (!options.clone.slot_failover) return;
   if (source.server.major() < kFailoverSlots) {
@@ -135,6 +149,7 @@ void check_source_server(const CheckOptions& options, CheckSide& source, Finding
     check_rights(options, source.server, findings);
     check_names(options, connection, findings);
     check_open_transactions(options, connection, findings);
+    check_reserved_schema(source, findings);
     check_pg_dump(options, source.server, findings);
   });
 }

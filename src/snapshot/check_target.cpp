@@ -3,6 +3,7 @@
 #include <pgbaton/state/lease.hpp>
 #include <pgbaton/state/store.hpp>
 
+#include <map>
 #include <set>
 
 #include "check_parts.hpp"
@@ -41,6 +42,29 @@ void check_new_tables(const CheckOptions& options, const TablePlan& plan, const 
   else if (!existing.empty())
     findings.note("target.other_tables", "target",
                   fmt::format("{} other tables exist there; they are left alone", existing.size()));
+}
+
+// Two replicas would each hold the other's rows for a fault of their own; said beside the rows that are there already.
+void check_other_replicas(const CheckOptions& options, pg::Control& target, const TablePlan& plan, Findings& findings) {
+  pqxx::nontransaction tx(target);
+  if (tx.exec1("select to_regclass('pgbaton.table_state') is null")[0].as<bool>()) return;
+  std::set<QualifiedName> wanted;
+  for (const auto& job : plan.jobs)
+    if (job.state.phase != state::TablePhase::skipped) wanted.insert(job.table.name);
+  std::map<std::string, std::vector<std::string>> by_replica;
+  for (auto row : tx.exec_params("select replica, schema_name, table_name from pgbaton.table_state where replica <> $1 "
+                                 "and replica !~ '__' and phase <> 'skipped' order by 1, 2, 3",
+                                 options.clone.names.name)) {
+    const QualifiedName name{row[1].as<std::string>(), row[2].as<std::string>()};
+    if (wanted.contains(name)) by_replica[row[0].as<std::string>()].push_back(name.quoted());
+  }
+  for (const auto& [replica, tables] : by_replica)
+    findings.blocker(
+        "target.table_of_replica", first_few(tables),
+        fmt::format("replica {} of this target has these tables", replica),
+        fmt::format("Go on with that one (--name {0}), leave the tables out with --exclude-table, or remove "
+                    "it first: pgbaton drop --name {0}.",
+                    replica));
 }
 
 std::string what_clone_does(state::Phase phase) {
@@ -132,6 +156,7 @@ void check_pair(const CheckOptions& options, CheckSide& source, CheckSide& targe
     check_locale(source, target, plan, findings);
     if (options.clone.schema == SchemaMode::full) check_needs(options, source, target, plan, findings);
     const auto existing = catalog::load_tables(*target.connection, {}, Side::target);
+    check_other_replicas(options, *target.connection, plan, findings);
     check_new_tables(options, plan, existing, findings);
     check_forced_row_security(source, target, plan, findings);
     check_own_tables(options, source, target, plan, existing, findings);

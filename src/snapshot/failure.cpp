@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <thread>
+
 #include "fingerprint.hpp"
 #include "remnants.hpp"
 
@@ -83,10 +85,37 @@ void keep(Build& build, const Error& error) {
                drop_line(build));
 }
 
+// What made the clone fail may still be there, such as somebody who ends our sessions.
+constexpr Milliseconds kRemovalPatience{10'000}, kRemovalPause{500};
+
+void drop_all(Build& build) {
+  const auto deadline = Deadline::after(kRemovalPatience);
+  for (;;) {
+    std::vector<std::string> left;
+    try {
+      require_lease(build);
+      auto report = remove_replica(build.options.source, build.options.target, build.options.names);
+      for (const auto& line : report.removed) log::info("removed {}", line);
+      left = std::move(report.left);
+    } catch (const Error& error) {
+      if (error.action() != Action::retry || deadline.passed()) throw;
+      left = {error.describe()};
+    }
+    if (left.empty()) return;
+    if (deadline.passed()) {
+      for (const auto& line : left) log::warning("left: {}", line);
+      log::warning("remove it with: {}", drop_line(build));
+      return;
+    }
+    log::debug("removing again, left: {}", left.front());
+    std::this_thread::sleep_for(kRemovalPause);
+  }
+}
+
 }  // namespace
 
 void require_own_place(const Build& build, const Error& error) {
-  if (build.lease.epoch() == 0 || error.action() != Action::retry) return;
+  if (build.lease.epoch() == 0 || leaves_replica_alone(error)) return;
   try {
     require_lease(build);
   } catch (const Error& other) {
@@ -103,10 +132,7 @@ void take_back_or_keep(Build& build, const Error& error) noexcept {
     } else if (leaves_replica_alone(error)) {
       return;
     } else if (build.options.on_failure == OnFailure::drop) {
-      require_lease(build);
-      auto report = remove_replica(build.options.source, build.options.target, build.options.names);
-      for (const auto& line : report.removed) log::info("removed {}", line);
-      for (const auto& line : report.left) log::warning("left: {}", line);
+      drop_all(build);
     } else if (worth_keeping(build)) {
       keep(build, error);
     } else {

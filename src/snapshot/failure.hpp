@@ -4,8 +4,8 @@
 
 namespace pgbaton::snapshot {
 
-// What looks like a lost connection is, after --take-over, the work of the process that has our place now: then throws
-// the Error(held_elsewhere) that says so.
+// What looks like a lost connection, or like state that is not there, is after --take-over the work of the process that
+// has our place now: then throws the Error(held_elsewhere) that says so.
 void require_own_place(const Build& build, const Error& error);
 
 // Before anything that is worth keeping exists, everything this run made is taken back: publications, slot and state.

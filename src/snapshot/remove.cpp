@@ -121,8 +121,8 @@ std::string source_by_hand(const state::Replica& replica) {
 std::string state_by_hand(const std::string& name) {
   return fmt::format(
       "state of replica {} on the target: the next drop needs it to know what is its own on the source. If the source "
-      "is gone for good: DELETE FROM pgbaton.replica WHERE name = {}",
-      name, quote_literal(name));
+      "is gone for good: pgbaton drop{} --source-is-gone",
+      name, name == "default" ? "" : " --name " + name);
 }
 
 // Names of ours that no state knows, where the target was asked: they may be another replica's.
@@ -203,6 +203,34 @@ RemovalReport remove_replica(const pg::Endpoint& source_endpoint, const pg::Endp
   } else {
     report.left.push_back(state_by_hand(names.name));
   }
+  return report;
+}
+
+void require_source_gone(const pg::Endpoint& source_endpoint, const pg::Endpoint& target_endpoint,
+                         const std::string& name) {
+  const auto target = pg::open_control(target_endpoint, "remove");
+  const auto replica = state::Store(*target).load_replica(name);
+  RemovalReport unreachable;
+  const auto source = replica ? open_or_report(source_endpoint, unreachable, "") : nullptr;
+  if (!source) return;
+  const auto server = catalog::load_server(*source, Side::source);
+  const bool other_cluster = server.system_identifier != 0 && server.system_identifier != replica->source_system_id;
+  if (other_cluster || server.database != replica->source_database) return;
+  throw Error(ErrorKind::usage, "--source-is-gone: the source answers, and may have a slot of this replica")
+      .side(Side::source)
+      .hint("Leave --source-is-gone out: pgbaton drop removes both sides.");
+}
+
+RemovalReport remove_from_target(const pg::Endpoint& target_endpoint, const ReplicaNames& names) {
+  RemovalReport report;
+  const auto target = pg::open_control(target_endpoint, "remove");
+  silence_event_triggers(*target);
+  state::Store store(*target);
+  const auto replica = store.load_replica(names.name);
+  if (!replica || !remove_guards(*target, store, *replica, report)) return report;
+  PGBATON_FAILPOINT("guards_dropped");
+  remove_state(store, names.name, report);
+  log::warning("should the source come back, remove there by hand: {}", source_by_hand(*replica));
   return report;
 }
 

@@ -169,6 +169,8 @@ class Rounds {
     options.source_version = build_.source_server.version_num;
     options.max_rate = build_.options.max_rate;
     options.replace_rows = build_.options.replace_rows;
+    // Sessions that were ended may be the work of a process that has taken the replica over, or dropped it.
+    options.before_retry = [this] { build_.lease.require_term(); };
     options.on_part_copied = [this] { build_.any_table_committed = true; };
     options.replica_role = build_.replica.replica_role;
     auto result = copy::copy_tables(

@@ -149,11 +149,25 @@ void close_requests(pqxx::work& tx, const std::string& name) {
       name);
 }
 
+bool is_standby(pg::Control& connection) {
+  pqxx::nontransaction tx(connection);
+  return tx.exec1("select pg_is_in_recovery()")[0].as<bool>();
+}
+
+void require_writable(pg::Control& connection) {
+  if (!pg::control(Side::target, "looking whether the target is a standby", [&] { return is_standby(connection); }))
+    return;
+  throw Error(ErrorKind::preflight, "the target is a standby: it can only be read")
+      .side(Side::target)
+      .hint("Promote it, or give the primary's connection string.");
+}
+
 }  // namespace
 
 Lease Lease::acquire(const pg::Endpoint& target, const std::string& replica_name, bool take_over,
                      Milliseconds patience) {
   auto connection = pg::open_control(target, "lease");
+  require_writable(*connection);
   bool mine = pg::control(Side::target, "taking the writer's lease", [&] {
     if (try_lock(*connection, replica_name)) return true;
     if (take_over) {
@@ -215,6 +229,19 @@ std::optional<std::int64_t> epoch_in_force(pg::Control& connection, const std::s
 
 }  // namespace
 
+void Lease::require_term() const {
+  std::unique_ptr<pg::Control> connection;
+  try {
+    connection = pg::open_control(target_, "lease-check");
+  } catch (const Error& error) {
+    log::debug("asking for the writer's term: {}", error.describe());
+    return;
+  }
+  const auto now = pg::control(Side::target, "asking for the writer's term",
+                               [&] { return epoch_in_force(*connection, name_).value_or(0); });
+  if (epoch_ != 0 && now != epoch_) throw taken_by_other(name_, epoch_, now);
+}
+
 void Lease::check() {
   auto compare = [&](pg::Control& connection) {
     auto now = epoch_in_force(connection, name_);
@@ -270,11 +297,7 @@ void Lease::reconnect() {
 void Lease::renew() {
   if (!still_held()) reconnect();
   pg::control(Side::target, "taking the writer's lease again", [&] {
-    auto recovering = [&] {
-      pqxx::nontransaction tx(*connection_);
-      return tx.exec1("select pg_is_in_recovery()")[0].as<bool>();
-    };
-    if (recovering())
+    if (is_standby(*connection_))
       throw Error(ErrorKind::failed, "the target is a standby at the moment: it can only be read")
           .side(Side::target)
           .action(Action::retry)

@@ -120,7 +120,7 @@ ByName by_name(std::vector<catalog::Table> tables) {
 }  // namespace
 
 std::string in_filter(const SidePlan& side) {
-  return side.row_filter.empty() ? "" : "(" + side.row_filter + "\n)";
+  return side.row_filter.empty() ? "" : catalog::bracketed(side.row_filter);
 }
 
 std::string TablePlan::rows(Where where, const std::string& what, const std::string& range) const {

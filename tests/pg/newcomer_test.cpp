@@ -80,13 +80,15 @@ void NewcomerTest::expect_without_the_name() {
   EXPECT_THAT(status.err, HasSubstr("showing shop, the only one on this target"));
   for (const auto* command : {"follow", "finish", "drop"}) {
     const auto result = run(command);
-    const int expected = command == std::string("follow") ? 2 : 0;  // finish and drop can be repeated by scripts
-    EXPECT_EQ(result.code, expected) << command << result;
+    EXPECT_EQ(result.code, 2) << command << result;
     EXPECT_THAT(result.err, HasSubstr("no replica named default on this target; it knows: shop (use --name shop)"));
   }
   const auto waited = run("wait", {"--timeout", "500ms"});
   EXPECT_EQ(waited.code, 5) << waited;
   EXPECT_THAT(waited.err, HasSubstr("it knows: shop (use --name shop)"));
+  const auto other = run("finish", {"--name", "other"});
+  EXPECT_EQ(other.code, 2) << other;
+  EXPECT_THAT(other.err, HasSubstr("no replica named other on this target; it knows: shop"));
   EXPECT_EQ(run("drop", {"--name", "other"}).code, 0) << "whoever names one means it";
   EXPECT_EQ(target().scalar("select name from pgbaton.replica"), "shop");
 }

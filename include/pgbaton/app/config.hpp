@@ -19,7 +19,7 @@ struct Options {
   std::string source, target, name;  // source and target may hold passwords: print pg::redact()
 
   // clone, follow, finish
-  bool follow = false, dry_run = false, restart = false, take_over = false, force = false;
+  bool follow = false, dry_run = false, restart = false, take_over = false, force = false, source_is_gone = false;
   std::string until;      // "" or "caught-up"
   std::string until_lsn;  // "" or an LSN
   // wait

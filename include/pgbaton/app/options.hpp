@@ -48,6 +48,8 @@ struct OptionSpec {
   std::int64_t minimum = 0, maximum = 1'000'000'000'000;  // of numbers
 };
 bool is_list(const OptionSpec& spec);
+// A word that may hold a password, and is not repeated in a message.
+bool looks_like_conninfo(std::string_view word);
 std::span<const OptionSpec> option_table();
 const OptionSpec* find_option(std::string_view name);  // '_' and '-' are the same
 

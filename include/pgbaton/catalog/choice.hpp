@@ -4,6 +4,7 @@
 #include <pgbaton/catalog/table.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pgbaton::catalog {
@@ -19,5 +20,12 @@ void keep_choice(const Table& from, Table& to);
 bool has_choice(const Table& table);
 // "(a, b) WHERE (condition)", as CREATE PUBLICATION takes it; "" without a choice.
 std::string publication_detail(const Table& table);
+
+// Error(usage) that begins with `origin`, unless the text can stand in brackets of its own as an SQL condition: quotes,
+// comments and brackets are closed, and no semicolon ends it. `a) OR (b` would be valid in brackets and mean another
+// thing beside an AND.
+void require_condition(std::string_view text, std::string_view origin);
+// "(condition\n)": it may end in a comment.
+std::string bracketed(std::string_view condition);
 
 }  // namespace pgbaton::catalog

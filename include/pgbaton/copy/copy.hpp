@@ -41,6 +41,8 @@ struct CopyOptions {
   Milliseconds reconnect_for{60'000};  // how long a lost server is waited for before the run fails
   // Called from worker threads after a part that is not its table's last has been committed.
   std::function<void()> on_part_copied;
+  // Called from worker threads before work that failed is tried again; what it throws ends the copy.
+  std::function<void()> before_retry;
 };
 
 struct CopyResult {

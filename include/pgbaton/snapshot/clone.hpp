@@ -74,5 +74,9 @@ struct RemovalReport {
   std::vector<std::string> removed, left;
 };
 RemovalReport remove_replica(const pg::Endpoint& source, const pg::Endpoint& target, const ReplicaNames& names);
+// For a source that is lost for good: guards and state alone. A warning says what would be left on the source.
+RemovalReport remove_from_target(const pg::Endpoint& target, const ReplicaNames& names);
+// Error(usage) when the source of the replica answers all the same: its slot would pin WAL for ever.
+void require_source_gone(const pg::Endpoint& source, const pg::Endpoint& target, const std::string& name);
 
 }  // namespace pgbaton::snapshot

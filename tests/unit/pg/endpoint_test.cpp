@@ -33,7 +33,13 @@ TEST(Conninfo, BuildIsTheInverseOfParse) {
 TEST(Conninfo, AnErrorNeverShowsThePassword) {
   for (const auto* conninfo :
        {"host=h password=top secret", "password='top secret", "postgresql://u:top secret@h:x/d?y",
-        "postgresql://u:secret@[::1/d", "password=a secret=b", "passwort=secret", "postgresql://u:%zzsecret@h/d"}) {
+        "postgresql://u:secret@[::1/d", "password=a secret=b", "passwort=secret", "postgresql://u:%zzsecret@h/d",
+        // What libpq reads, but as host, port or database.
+        "postgres://u:p@secret@h/d", "postgres://u:p@secret:x@h:1/d", "postgres://u:p/secret@h:1/d",
+        "postgres://u:1/secret@h:1/d",
+        "u:secret@h/d", "postgress://u:secret@h/d", "mysql://secret@h/d",
+        "dbname=postgres://u:secret@h/d", "dbname='host=h password=secret'", "host=h port=secret@h", "host=x@secret",
+        "password=a 'secret", "password=a sec\"ret", "password='a' se\"cret", "password=\"a secret\"x"}) {
     try {
       parse_conninfo(conninfo, Side::target);
       ADD_FAILURE() << conninfo;
@@ -44,6 +50,13 @@ TEST(Conninfo, AnErrorNeverShowsThePassword) {
     }
     EXPECT_THAT(redact(conninfo), Not(HasSubstr("secret")));
   }
+}
+
+TEST(Conninfo, UnusualOnesAreRead) {
+  for (const auto* conninfo :
+       {"host=@abstract,/tmp port=5432,5433", "postgresql://u%40x:p%2F%40@h1:1,h2:2/d?user=me@there", "dbname=a@b",
+        "postgresql:///d?host=/tmp", "host=h user=a@b password=c@d://e", "postgresql://u:p#q!$@[::1]:1/d", "my-orders"})
+    EXPECT_NO_THROW(parse_conninfo(conninfo, Side::source)) << conninfo;
 }
 
 TEST(Conninfo, RedactDropsSecrets) {
