@@ -132,7 +132,7 @@ void require_whole(const Context& context, state::Store& store, const state::Rep
   auto& target = store.connection();
   if (replica.phase < state::Phase::ready || state::Lease::held(target, replica.name) ||
       was_drained(store, context, replica))
-    return;  // refused later, or proven by an earlier run
+    return;         // refused later, or proven by an earlier run
   store.install();  // a newer version of the state, if it is due
   auto tables = store.load_tables(replica);
   auto source = pg::open_control(context.source(), "finish");
