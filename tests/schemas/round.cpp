@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iostream>
 #include <optional>
 
@@ -82,7 +83,7 @@ class Round {
       Writers writers(servers_.source.conninfo(database_), schemas_, random_(), kConnections);
       for (int i = 0, count = pick(random_, 1, 4); i < count; ++i) killed_start();
       start();
-      wait("ready");
+      wait("ready", [&] { writers.slow_down(); });
       if (chance(random_, 50)) set_traps();
       std::this_thread::sleep_for(Milliseconds(pick(random_, 0, 1500)));
       if (chance(random_, 50)) {
@@ -256,7 +257,10 @@ class Round {
     fail(fmt::format("the tool ended with {}:\n{}", result.code, tail(result.err)));
   }
 
-  void wait(const std::string& what) {
+  // `too_slow` is called every twenty seconds that it takes.
+  void wait(
+      const std::string& what, const std::function<void()>& too_slow = [] {}) {
+    auto patience = Clock::now() + std::chrono::seconds(20);
     const auto deadline = Clock::now() + std::chrono::seconds(300);
     for (;;) {
       if (!tool_->running()) {
@@ -270,6 +274,10 @@ class Round {
       auto all = arguments("wait");
       all.insert(all.end(), {"--for", what, "--timeout", "4s"});
       if (Tool::run(all).code == 0) return;
+      if (Clock::now() > patience) {
+        too_slow();
+        patience = Clock::now() + std::chrono::seconds(20);
+      }
       if (Clock::now() > deadline) throw std::runtime_error(label_ + " is not " + what + ":\n" + tail(tool_->err()));
     }
   }

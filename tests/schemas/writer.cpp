@@ -9,9 +9,6 @@ using testing::SqlError;
 
 namespace {
 
-// A pause between transactions: the point is the mixture, not the load.
-constexpr int kPauseMilliseconds = 25;
-
 // Constraints, deadlocks, locks not had in time, a TRUNCATE with deferred checks pending, one row twice in an upsert.
 bool is_chance(const SqlError& error) {
   const auto& sqlstate = error.sqlstate;
@@ -120,7 +117,7 @@ void Writers::run(const std::string& conninfo, std::uint64_t seed) {
         auto& kept = errors_[error.sqlstate + " " + text.substr(0, text.find('\n'))];
         if (kept.count++ == 0) kept.example = text;
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds(pick(random, 0, kPauseMilliseconds)));
+      std::this_thread::sleep_for(std::chrono::milliseconds(pick(random, 0, pause_milliseconds_)));
     }
   } catch (const std::exception& error) {
     const std::lock_guard lock(mutex_);

@@ -29,6 +29,8 @@ class Writers {
   Writers& operator=(const Writers&) = delete;
 
   void stop();
+  // Half as many transactions: for a stream that is never level, because it applies change by change, or peeks.
+  void slow_down() { pause_milliseconds_ = 2 * pause_milliseconds_; }
   long long committed() const { return committed_; }
   struct Failure {
     int count = 0;
@@ -41,6 +43,7 @@ class Writers {
   void run(const std::string& conninfo, std::uint64_t seed);
   const std::vector<Schema>& schemas_;
   std::atomic<bool> stop_{false};
+  std::atomic<int> pause_milliseconds_{25};  // at most, between transactions: the point is the mixture, not the load
   std::atomic<long long> committed_{0};
   std::mutex mutex_;
   std::map<std::string, Failure> errors_;
