@@ -33,6 +33,26 @@ ColumnOrigin read_origin(const pqxx::row& row) {
 
 }  // namespace
 
+ColumnAddition add_column(const ColumnOrigin& column, bool repeatable) {
+  const auto table = column.defined_at.quoted();
+  const auto name = quote_identifier(column.name);
+  ColumnAddition addition{
+      fmt::format("ALTER TABLE {} ADD COLUMN {}{} {}", table, repeatable ? "IF NOT EXISTS " : "", name, column.type),
+      ""};
+  if (!column.old_value) return addition;
+  const auto& old_value = *column.old_value;
+  const auto& expression = column.default_expression;
+  // `5` and `'5'::integer` are the same value.
+  const bool plain = old_value == expression || old_value.starts_with("'" + expression + "'::");
+  if (old_value != "NULL") addition.statement += " DEFAULT " + (plain ? expression : old_value);
+  if (old_value != "NULL" && column.not_null) addition.statement += " NOT NULL";
+  if (expression.empty() && old_value != "NULL")
+    addition.afterwards = fmt::format("ALTER TABLE {} ALTER COLUMN {} DROP DEFAULT", table, name);
+  if (!expression.empty() && !plain)
+    addition.afterwards = fmt::format("ALTER TABLE {} ALTER COLUMN {} SET DEFAULT {}", table, name, expression);
+  return addition;
+}
+
 const ColumnOrigin* Origins::find(std::string_view column_name) const {
   const auto found = std::ranges::find(columns, column_name, &ColumnOrigin::name);
   return found == columns.end() ? nullptr : &*found;

@@ -4,6 +4,7 @@
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/catalog/choice.hpp>
+#include <pgbaton/catalog/origin.hpp>
 #include <pgbaton/catalog/shape.hpp>
 #include <pgbaton/pg/connection.hpp>
 
@@ -108,6 +109,68 @@ void make_anew(const Build& build, const catalog::Table& table) {
   }
 }
 
+// Topmost first, the table itself last. Empty when nothing inherits from it and it inherits from nothing.
+std::vector<catalog::Oid> lineage(pg::Control& source, const catalog::Table& table) {
+  return pg::control(Side::source, "reading what " + table.name.quoted() + " inherits from", [&] {
+    pqxx::nontransaction tx(source);
+    std::vector<catalog::Oid> oids;
+    const auto rows = tx.exec_params(
+        "with recursive up as (select $1::oid as oid, 0 as depth union all select i.inhparent, up.depth + 1 from up "
+        "join pg_catalog.pg_inherits i on i.inhrelid = up.oid) "
+        "select oid::bigint from up where exists (select from pg_catalog.pg_inherits i where $1::oid in (i.inhrelid, "
+        "i.inhparent)) group by oid order by max(depth) desc",
+        table.oid);
+    for (const auto& row : rows) oids.push_back(row[0].as<catalog::Oid>());
+    return oids;
+  });
+}
+
+// Columns that came to a table or its ancestors since: tables that hang on each other cannot be made anew one by one,
+// and some of them may have their rows. Left alone is what each of those rows may hold another value in.
+void add_inherited_columns(const Build& build, const catalog::Table& table) {
+  std::map<catalog::Oid, std::string> shapes;  // as they were recorded: of now says nothing about the rows
+  for (const auto& state : state::Store(*build.target).load_tables(build.replica))
+    shapes[state.source_oid] = state.source_shape;
+  for (const auto oid : lineage(*build.source, table)) {
+    const auto origins = catalog::load_origins(*build.source, oid, shapes[oid]);
+    const auto target = origins ? catalog::load_table(*build.target, origins->name, Side::target) : std::nullopt;
+    if (!target) continue;
+    for (const auto& column : origins->columns) {
+      if (target->find_column(column.name) != nullptr || column.defined_at != origins->name) continue;
+      if (column.generated != ' ' || column.identity != ' ' || !column.old_value) continue;
+      const auto addition = catalog::add_column(column, true);
+      log::info("{}: column {} came while it was to be copied: {}", origins->name.quoted(),
+                quote_identifier(column.name), addition.statement);
+      pg::control(Side::target, "adding a column to " + origins->name.quoted(), [&] {
+        pqxx::work tx(*build.target);
+        tx.exec0("set local lock_timeout = '30s'");
+        tx.exec0(addition.statement);
+        if (!addition.afterwards.empty()) tx.exec0(addition.afterwards);
+        tx.commit();
+      });
+    }
+  }
+}
+
+// A column that only the target has is one that was dropped since; without a value it must not be in the way.
+bool takes_rows_of(const catalog::Table& target, const catalog::Table& source) {
+  const auto lines = shape(target);
+  const std::set<std::string> there(lines.begin(), lines.end());
+  return std::ranges::all_of(shape(source), [&](const auto& line) { return there.contains(line); }) &&
+         std::ranges::all_of(target.columns, [&](const catalog::Column& column) {
+           return source.find_column(column.name) != nullptr || column.name == kGuardColumn || !column.not_null ||
+                  column.has_default;
+         });
+}
+
+// Whether a table that others hang on, or that hangs on others, could be brought into the source's shape in its place.
+bool mended_in_place(const Build& build, const catalog::Table& table) {
+  if (lineage(*build.source, table).empty()) return false;
+  add_inherited_columns(build, table);
+  const auto target = catalog::load_table(*build.target, table.name, Side::target);
+  return target && takes_rows_of(*target, table);
+}
+
 void compare(const Build& build, const std::vector<copy::CopyJob>& pending) {
   auto on_target = tables_of(*build.target, Side::target);
   for (const auto& job : pending) {
@@ -122,6 +185,7 @@ void compare(const Build& build, const std::vector<copy::CopyJob>& pending) {
           .hint("Make it the same on the target (--schema none leaves that to you), then run the same command again.");
     }
     if (exists && shape(job.table) == shape(found->second)) continue;
+    if (exists && mended_in_place(build, job.table)) continue;
     make_anew(build, job.table);
   }
 }

@@ -12,6 +12,7 @@
 namespace pgbaton::stream {
 namespace {
 
+using catalog::add_column;
 using catalog::ColumnOrigin;
 
 // One difference with what is to be done about it.
@@ -32,32 +33,6 @@ bool type_exists(pg::Control& target, const std::string& type) {
     pqxx::nontransaction tx(target);
     return tx.exec_params1("select pg_catalog.to_regtype($1) is not null", type)[0].as<bool>();
   });
-}
-
-// What adds a column with what older rows hold, and what gives it its default for rows to come. The former comes first
-// and the latter only when no row of before is on its way any more: such a row takes the column's default.
-struct Addition {
-  std::string statement, afterwards;
-};
-
-Addition add_column(const ColumnOrigin& column, bool repeatable) {
-  const auto table = column.defined_at.quoted();
-  const auto name = quote_identifier(column.name);
-  Addition addition{
-      fmt::format("ALTER TABLE {} ADD COLUMN {}{} {}", table, repeatable ? "IF NOT EXISTS " : "", name, column.type),
-      ""};
-  if (!column.old_value) return addition;
-  const auto& old_value = *column.old_value;
-  const auto& expression = column.default_expression;
-  // `5` and `'5'::integer` are the same value.
-  const bool plain = old_value == expression || old_value.starts_with("'" + expression + "'::");
-  if (old_value != "NULL") addition.statement += " DEFAULT " + (plain ? expression : old_value);
-  if (old_value != "NULL" && column.not_null) addition.statement += " NOT NULL";
-  if (expression.empty() && old_value != "NULL")
-    addition.afterwards = fmt::format("ALTER TABLE {} ALTER COLUMN {} DROP DEFAULT", table, name);
-  if (!expression.empty() && !plain)
-    addition.afterwards = fmt::format("ALTER TABLE {} ALTER COLUMN {} SET DEFAULT {}", table, name, expression);
-  return addition;
 }
 
 class Judge {

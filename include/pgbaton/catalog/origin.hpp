@@ -35,6 +35,13 @@ struct Origins {
   const ColumnOrigin* find(std::string_view column_name) const;
 };
 
+// What adds a column with what older rows hold, and what gives it its default for rows to come. The former comes first
+// and the latter only when no row of before is on its way any more: such a row takes the column's default.
+struct ColumnAddition {
+  std::string statement, afterwards;
+};
+ColumnAddition add_column(const ColumnOrigin& column, bool repeatable);
+
 // Nothing when the table is gone. `recorded_shape` is a Shape as JSON (shape.hpp), or "".
 std::optional<Origins> load_origins(pg::Control& source, Oid table, const std::string& recorded_shape);
 
