@@ -13,6 +13,7 @@
 #include <pgbaton/resync/resync.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
 #include <pgbaton/snapshot/recheck.hpp>
+#include <pgbaton/source/history.hpp>
 #include <pgbaton/source/slot.hpp>
 #include <pgbaton/state/doubt.hpp>
 
@@ -136,6 +137,8 @@ void require_whole(const Context& context, state::Store& store, const state::Rep
   store.install();  // a newer version of the state, if it is due
   auto tables = store.load_tables(replica);
   auto source = pg::open_control(context.source(), "finish");
+  source::require_history(*source, context.source(),
+                          source::expected_history(replica, store.load_progress(replica), tables));
   snapshot::ChangeReport().look(
       *source, [&]() -> pg::Control& { return target; }, replica, tables);
   require_no_difference(state::load_doubts(target, replica.name));

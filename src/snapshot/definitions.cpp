@@ -109,46 +109,40 @@ void make_anew(const Build& build, const catalog::Table& table) {
   }
 }
 
-// Topmost first, the table itself last. Empty when nothing inherits from it and it inherits from nothing.
-std::vector<catalog::Oid> lineage(pg::Control& source, const catalog::Table& table) {
+bool hangs_on_others(pg::Control& source, const catalog::Table& table) {
   return pg::control(Side::source, "reading what " + table.name.quoted() + " inherits from", [&] {
     pqxx::nontransaction tx(source);
-    std::vector<catalog::Oid> oids;
-    const auto rows = tx.exec_params(
-        "with recursive up as (select $1::oid as oid, 0 as depth union all select i.inhparent, up.depth + 1 from up "
-        "join pg_catalog.pg_inherits i on i.inhrelid = up.oid) "
-        "select oid::bigint from up where exists (select from pg_catalog.pg_inherits i where $1::oid in (i.inhrelid, "
-        "i.inhparent)) group by oid order by max(depth) desc",
-        table.oid);
-    for (const auto& row : rows) oids.push_back(row[0].as<catalog::Oid>());
-    return oids;
+    return tx
+        .exec_params1("select exists (select from pg_catalog.pg_inherits where $1::oid in (inhrelid, inhparent))",
+                      table.oid)[0]
+        .as<bool>();
   });
 }
 
-// Columns that came to a table or its ancestors since: tables that hang on each other cannot be made anew one by one,
-// and some of them may have their rows. Left alone is what each of those rows may hold another value in.
+// Columns that came to the table or its ancestors since: tables that hang on each other cannot be made anew one by one,
+// and some of them may have their rows. Left alone is what each of those rows may hold another value in. What older
+// rows hold stands with the table itself, never with a partitioned ancestor.
 void add_inherited_columns(const Build& build, const catalog::Table& table) {
-  std::map<catalog::Oid, std::string> shapes;  // as they were recorded: of now says nothing about the rows
+  std::string shape;  // as it was recorded: that of now says nothing about the rows
   for (const auto& state : state::Store(*build.target).load_tables(build.replica))
-    shapes[state.source_oid] = state.source_shape;
-  for (const auto oid : lineage(*build.source, table)) {
-    const auto origins = catalog::load_origins(*build.source, oid, shapes[oid]);
-    const auto target = origins ? catalog::load_table(*build.target, origins->name, Side::target) : std::nullopt;
-    if (!target) continue;
-    for (const auto& column : origins->columns) {
-      if (target->find_column(column.name) != nullptr || column.defined_at != origins->name) continue;
-      if (column.generated != ' ' || column.identity != ' ' || !column.old_value) continue;
-      const auto addition = catalog::add_column(column, true);
-      log::info("{}: column {} came while it was to be copied: {}", origins->name.quoted(),
-                quote_identifier(column.name), addition.statement);
-      pg::control(Side::target, "adding a column to " + origins->name.quoted(), [&] {
-        pqxx::work tx(*build.target);
-        tx.exec0("set local lock_timeout = '30s'");
-        tx.exec0(addition.statement);
-        if (!addition.afterwards.empty()) tx.exec0(addition.afterwards);
-        tx.commit();
-      });
-    }
+    if (state.source_oid == table.oid) shape = state.source_shape;
+  const auto origins = catalog::load_origins(*build.source, table.oid, shape);
+  if (!origins) return;
+  for (const auto& column : origins->columns) {
+    const auto target = catalog::load_table(*build.target, column.defined_at, Side::target);
+    if (!target || target->find_column(column.name) != nullptr) continue;
+    if (column.generated != ' ' || column.identity != ' ' || !column.old_value || !column.recorded_name.empty())
+      continue;
+    const auto addition = catalog::add_column(column, true);
+    log::info("{}: column {} came while it was to be copied: {}", table.name.quoted(), quote_identifier(column.name),
+              addition.statement);
+    pg::control(Side::target, "adding a column to " + column.defined_at.quoted(), [&] {
+      pqxx::work tx(*build.target);
+      tx.exec0("set local lock_timeout = '30s'");
+      tx.exec0(addition.statement);
+      if (!addition.afterwards.empty()) tx.exec0(addition.afterwards);
+      tx.commit();
+    });
   }
 }
 
@@ -165,7 +159,7 @@ bool takes_rows_of(const catalog::Table& target, const catalog::Table& source) {
 
 // Whether a table that others hang on, or that hangs on others, could be brought into the source's shape in its place.
 bool mended_in_place(const Build& build, const catalog::Table& table) {
-  if (lineage(*build.source, table).empty()) return false;
+  if (!hangs_on_others(*build.source, table)) return false;
   add_inherited_columns(build, table);
   const auto target = catalog::load_table(*build.target, table.name, Side::target);
   return target && takes_rows_of(*target, table);

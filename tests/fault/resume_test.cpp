@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "support/catalog.hpp"
 #include "support/pair.hpp"
 
 namespace pgbaton::testing {
@@ -102,6 +103,39 @@ TEST_F(ResumeTest, S10_KilledAtRandomMoments) {
   load.stop();
   expect_equal_after_drain();
 }
+
+#ifdef PGBATON_FAILPOINTS
+// Columns that come to parents while some of their children are copied: those that are not cannot be made anew alone.
+TEST_F(ResumeTest, S38_ColumnsOfParentsThatCameBetweenTwoRuns) {
+  source().exec(
+      "create table p (id int, r int, v text, primary key (id, r)) partition by range (r);"
+      "create table p0 partition of p for values from (0) to (10);"
+      "create table p1 partition of p for values from (10) to (20); create table p2 partition of p default;"
+      "insert into p select i, i % 30, repeat('x', 200) from generate_series(1, 6000) i;"
+      "create table parent (id int primary key, v text); create table child (primary key (id)) inherits (parent);"
+      "create table grandchild (own int, primary key (id)) inherits (child);"
+      "insert into parent select i, 'p' from generate_series(1, 3000) i;"
+      "insert into child select i, 'c' from generate_series(1, 3000) i;"
+      "insert into grandchild select i, 'g', i from generate_series(1, 3000) i");
+  int round = 0;
+  for (const int at : {1, 2, 3}) {
+    const auto killed = run("clone", {"--jobs", "1", "--drift", "add-columns"},
+                            {{"PGBATON_FAILPOINTS", "table_copied=kill@" + std::to_string(at)}});
+    EXPECT_EQ(killed.code, 128 + SIGKILL) << killed;
+    const auto column = "c" + std::to_string(++round);
+    source().exec("alter table p add column " + column + " int default 5; alter table parent add column " + column +
+                  " text default 'old'; alter table parent alter column " + column +
+                  " set default 'new'; alter table child add column own_" + column + " int not null default 3");
+    source().exec("insert into p (id, r, " + column + ") values (100000 + " + std::to_string(at) +
+                  ", 3, 6), (100000, 1" + std::to_string(at) + ", 7); insert into grandchild (id, own) values (-" +
+                  std::to_string(at) + ", 1); update child set v = 'changed' where id % 100 = " + std::to_string(at));
+  }
+  clone_until_caught_up({"--drift", "add-columns"});
+  expect_equal();
+  EXPECT_EQ(run("finish").code, 0);
+  EXPECT_THAT(catalog_differences(source().conninfo(), target().conninfo()), IsEmpty());
+}
+#endif
 
 TEST_F(ResumeTest, S13_KilledInTheMiddleOfOneBigCommit) {
   source().exec("create table t (id bigint primary key, v text)");
