@@ -122,11 +122,6 @@ void require_no_resync(const Context& context, state::Store& store, const state:
       .hint(doubt.remedy + ". --force ends the replica as it is.");
 }
 
-void require_no_difference(const std::vector<state::Doubt>& doubts) {
-  for (const auto& doubt : doubts)
-    if (doubt.kind == state::DoubtKind::differs) refuse(doubt);
-}
-
 // DDL sends nothing, so a drained stream is no proof for a table that was altered: it is compared. What is found in the
 // catalogs needs a person. Before the lease is taken, which the comparison needs for itself.
 void require_whole(const Context& context, state::Store& store, const state::Replica& replica) {
@@ -141,17 +136,12 @@ void require_whole(const Context& context, state::Store& store, const state::Rep
                           source::expected_history(replica, store.load_progress(replica), tables));
   snapshot::ChangeReport().look(
       *source, [&]() -> pg::Control& { return target; }, replica, tables);
-  require_no_difference(state::load_doubts(target, replica.name));
-  auto options = verify_options(context);
-  options.filter = {};
-  options.repair = false;
-  for (const auto& doubt : state::load_doubts(target, replica.name))
-    if (doubt.kind == state::DoubtKind::unproven) options.filter.include_tables.push_back(doubt.table.quoted());
-  if (options.filter.empty() || context.options.force) return;
-  log::info("comparing {}, which DDL has put in doubt", fmt::join(options.filter.include_tables, ", "));
-  if (const auto report = verify::run(options, context.stop); report.equal()) return;
-  for (const auto& doubt : state::load_doubts(target, replica.name))
-    if (doubt.kind == state::DoubtKind::unproven) refuse(doubt);
+  if (context.options.force) {
+    for (const auto& doubt : state::load_doubts(target, replica.name))
+      if (doubt.kind != state::DoubtKind::outside) log::warning("--force: {} {}", doubt.table.quoted(), doubt.reason);
+    return;
+  }
+  for (const auto& doubt : verify::prove(verify_options(context), context.stop)) refuse(doubt);
 }
 
 std::vector<std::string> not_carried(state::Store& store, const std::string& name) {

@@ -7,6 +7,7 @@
 #include <pgbaton/copy/deferrable.hpp>
 #include <pgbaton/copy/finalize.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
+#include <pgbaton/snapshot/recheck.hpp>
 #include <pgbaton/source/slot.hpp>
 
 #include "database.hpp"
@@ -40,6 +41,7 @@ class Builder {
     check();
     copy(summary, progress);
     catch_up();
+    prove();
     verify(summary);
     if (options_.mode == Mode::once) finish();
     registry_.keep_locked(generation_.id);  // the copy may have taken hours
@@ -106,6 +108,29 @@ class Builder {
     if (now.replica_role) copy::require_deferrable_constraints(*connection, now.name);
     generation_.position = state::Store(*connection).load_progress(now).applied_lsn;
     PGBATON_FAILPOINT("rebuild_caught_up");
+  }
+
+  // DDL that ran while the generation was built may have left a table different, although every change was applied.
+  void prove() {
+    {
+      auto source = pg::open_control(registry_.place().source, "prove");
+      auto target = pg::open_control(target_, "prove");
+      const auto now = replica();
+      auto tables = state::Store(*target).load_tables(now);
+      snapshot::ChangeReport().look(
+          *source, [&]() -> pg::Control& { return *target; }, now, tables);
+    }
+    verify::Options options;
+    options.stream = stream_options();
+    options.names = names_;
+    options.jobs = clone_.jobs;
+    options.max_rate = clone_.max_rate;
+    const auto doubts = verify::prove(options, stop_);
+    if (doubts.empty()) return;
+    throw Error(ErrorKind::failed, "the new generation is not as the source is: the table " + doubts.front().reason)
+        .side(Side::target)
+        .table(doubts.front().table.quoted())
+        .hint("It was changed by DDL while it was copied. The live database is as it was; run it again.");
   }
 
   void verify(Summary& summary) {

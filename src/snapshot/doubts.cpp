@@ -56,11 +56,11 @@ void DoubtFinder::add(const QualifiedName& table, DoubtKind kind, std::string re
   found_.push_back({0, table, kind, std::move(reason), std::move(remedy), {}});
 }
 
-// A publication of an administrator may name the root, and send by it.
+// A publication of an administrator may name an ancestor, and send by it.
 bool DoubtFinder::is_published(const catalog::Table& table) const {
   if (published_.contains(table.name)) return true;
-  const auto root = source_by_oid_.find(table.root_oid);
-  return root != source_by_oid_.end() && published_.contains(root->second->name);
+  const auto parent = source_by_oid_.find(table.parent_oid);
+  return parent != source_by_oid_.end() && is_published(*parent->second);
 }
 
 std::string DoubtFinder::bounds(const catalog::Table& table) {

@@ -373,4 +373,26 @@ Report run(const Options& options, const std::stop_token& stop) {
   return Run(options, stop).all();
 }
 
+std::vector<state::Doubt> prove(Options options, const std::stop_token& stop) {
+  auto target = pg::open_control(options.stream.target, "doubts");
+  const auto open = [&] {
+    auto doubts = state::load_doubts(*target, options.names.name);
+    std::erase_if(doubts, [](const auto& doubt) { return doubt.kind == state::DoubtKind::outside; });
+    return doubts;
+  };
+  const auto differing = [](const auto& doubt) { return doubt.kind == state::DoubtKind::differs; };
+  auto doubts = open();
+  if (doubts.empty() || std::ranges::any_of(doubts, differing)) return doubts;
+  options.repair = false;
+  options.where.clear();
+  options.sample_percent = 100;
+  options.filter = {};
+  for (const auto& doubt : doubts) options.filter.include_tables.push_back(doubt.table.quoted());
+  log::info("comparing {}, which DDL has put in doubt", fmt::join(options.filter.include_tables, ", "));
+  target.reset();
+  run(options, stop);
+  target = pg::open_control(options.stream.target, "doubts");
+  return open();
+}
+
 }  // namespace pgbaton::verify

@@ -104,4 +104,8 @@ inline constexpr std::size_t kRepairBatch = 500;
 // no such table or column (drift); failed when the writer died or a connection was lost: run it again.
 Report run(const Options& options, const std::stop_token& stop);
 
+// Compares what is in doubt (pgbaton/state/doubt.hpp) of the replica, if anything is, with `options` without their
+// filter and repair. Returns what is not as on the source, or could not be proven to be; nothing of kind outside.
+std::vector<state::Doubt> prove(Options options, const std::stop_token& stop);
+
 }  // namespace pgbaton::verify
