@@ -158,6 +158,17 @@ void DoubtFinder::look_at(const catalog::Table& table, const state::TableState& 
   compare_generated(table, state, *target);
 }
 
+// A table of its own stays as what it was; a partition's rows are still seen through its root.
+void DoubtFinder::look_at_dropped(const state::TableState& state) {
+  const auto* target = on_target(state);
+  if (target == nullptr || target->parent_oid == 0) return;
+  const auto parent = target_by_oid_.find(target->parent_oid);
+  add(state.name, DoubtKind::differs,
+      fmt::format("was dropped on the source; on the target it is a partition of {} with its rows",
+                  parent == target_by_oid_.end() ? "another table" : parent->second->name.quoted()),
+      fmt::format("on the target: DROP TABLE {}", target->name.quoted()));
+}
+
 void DoubtFinder::look_at_unknown(const catalog::Table& table) {
   const auto former = known_.find(table.name);
   if (former != known_.end() && !source_by_oid_.contains(former->second))

@@ -30,6 +30,8 @@ class DoubtFinder {
 
   void look_at(const catalog::Table& table, const state::TableState& state);
   void look_at_unknown(const catalog::Table& table);
+  // Of a table that the source does not have any more.
+  void look_at_dropped(const state::TableState& state);
   std::vector<state::Doubt> take() { return std::move(found_); }
 
   // The target's counterpart, by its oid if that is recorded, else by name; null without one.

@@ -131,6 +131,10 @@ std::vector<state::Doubt> ChangeReport::look(pg::Control& source, const std::fun
   });
   for (const auto& table : source_tables)
     if (!known.contains(table.oid) && chosen.contains(table.oid)) finder.look_at_unknown(table);
+  std::set<catalog::Oid> present;
+  for (const auto& table : source_tables) present.insert(table.oid);
+  for (const auto& state : tables)
+    if (state.phase == state::TablePhase::done && !present.contains(state.source_oid)) finder.look_at_dropped(state);
   auto doubts = finder.take();
   changing_ = std::ranges::any_of(doubts, [](const auto& d) { return d.kind == state::DoubtKind::differs; });
   for (const auto& doubt : doubts)

@@ -202,6 +202,14 @@ TEST_F(DoubtTest, S34_PartitionsDetachedAttachedAndNew) {
   EXPECT_EQ(run("resync", {"p_b"}).code, 0);
   EXPECT_THAT(doubts(), IsEmpty());
 
+  source().exec("alter table p detach partition p_a; drop table p_a");
+  follow();
+  EXPECT_THAT(doubts(), HasSubstr("p_a differs: was dropped on the source; on the target it is a partition"));
+  EXPECT_EQ(run("finish").code, 3);
+  target().exec("drop table p_a");
+  follow();
+  EXPECT_THAT(doubts(), IsEmpty());
+
   source().exec(
       "create table q2 partition of q for values from (10) to (20); alter table q2 add primary key (id); "
       "insert into q values (2, 12)");
