@@ -22,20 +22,9 @@ using Field = std::variant<bool Options::*, std::string Options::*, int Options:
                            std::vector<std::string> catalog::TableFilter::*, std::vector<std::string> Options::*>;
 
 // Commands an option has an effect on, as bits.
-enum Use : unsigned {
-  kCheck = 1,
-  kClone = 2,
-  kFollow = 4,
-  kStatus = 8,
-  kWait = 16,
-  kSequences = 32,
-  kFinish = 64,
-  kDrop = 128,
-  kVerify = 256,
-  kResync = 512,
-  kRebuild = 1024,
-  kEverywhere = 2047
-};
+using Use = unsigned;
+inline constexpr Use kCheck = 1, kClone = 2, kFollow = 4, kStatus = 8, kWait = 16, kSequences = 32, kFinish = 64,
+                     kDrop = 128, kVerify = 256, kResync = 512, kRebuild = 1024, kEverywhere = 2047;
 
 struct OptionSpec {
   std::string_view name;   // "slot-wait"; with _ for - in a file
