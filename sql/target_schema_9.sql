@@ -14,9 +14,10 @@ create table pgbaton.doubt (
   kind        text not null check (kind in ('unproven', 'differs', 'outside')),
   reason      text not null,
   remedy      text not null,
-  at          timestamptz not null default clock_timestamp(),
-  unique (replica, schema_name, table_name, reason)
+  at          timestamptz not null default clock_timestamp()
 );
+-- A reason may name hundreds of columns.
+create unique index doubt_reason on pgbaton.doubt (replica, schema_name, table_name, md5(reason));
 comment on table pgbaton.doubt is 'Why a table may not be as it is on the source although every change that was sent is applied: DDL sends nothing.';
 comment on column pgbaton.doubt.kind is 'unproven: rows may differ, until a comparison or a resync settles it; differs: is so as long as it is seen in the catalogs; outside: a table of the source that the replica does not have.';
 

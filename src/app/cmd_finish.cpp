@@ -160,7 +160,9 @@ void require_ready(const Context& context, state::Store& store) {
   throw Error(ErrorKind::preflight,
               fmt::format("replica {} is not ready (phase {})", context.names.name, to_string(phase)))
       .side(Side::target)
-      .hint("Let it catch up first (`pgbaton follow --until caught-up`), or end it as it is with --force.");
+      .hint(phase < state::Phase::streaming
+                ? "Let the copy end first: run `pgbaton clone` again with the same options."
+                : "Let it catch up first (`pgbaton follow --until caught-up`), or end it as it is with --force.");
 }
 
 // What is complete is said before anything is removed, and again as part of the result.

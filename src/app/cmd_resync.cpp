@@ -106,11 +106,11 @@ class Resync {
   // It would not become ready: what is in doubt waits for a comparison, and that does not wait for ready.
   void require_no_doubt() {
     for (const auto& doubt : state::load_doubts(*target_, replica_.name))
-      if (doubt.kind != state::DoubtKind::outside)
+      if (doubt.kind == state::DoubtKind::unproven)
         throw Error(ErrorKind::preflight, "the replica cannot become ready: the table " + doubt.reason)
             .side(Side::target)
             .table(doubt.table.quoted())
-            .hint(doubt.kind == state::DoubtKind::unproven ? "Run `pgbaton verify --repair` first." : doubt.remedy);
+            .hint("Run `pgbaton verify --repair` first.");
   }
 
   void round(const Tables& tables) {

@@ -5,6 +5,7 @@
 #include "command.hpp"
 #include "events.hpp"
 #include "render.hpp"
+#include "source_watch.hpp"
 #include "verify_options.hpp"
 #include "writer.hpp"
 
@@ -46,6 +47,13 @@ int report_verified(const Context& context, const verify::Report& report) {
 int run_verify(Context& context) {
   context.source();  // a missing or malformed connection string is told before anything is connected
   const auto options = verify_options(context);
+  {
+    auto target = pg::open_control(context.target(), "verify");
+    state::Store store(*target);
+    const auto replica = require_replica(context, store);
+    require_copied(replica);
+    if (!replica.history_break) SourceWatch(context, replica);  // what no row tells, as of now
+  }
   EventFile events(context);
   return report_verified(context, verify::run(options, context.stop));
 }

@@ -48,7 +48,7 @@ std::string missing_for_ready(const state::Replica& replica, Lsn applied_lsn, co
   if (applied_lsn < readiness.goal_lsn)
     return fmt::format("applied {} of {}", to_string(applied_lsn), to_string(readiness.goal_lsn));
   for (const auto& doubt : doubts)
-    if (doubt.kind != state::DoubtKind::outside) return fmt::format("{} {}", doubt.table.quoted(), doubt.reason);
+    if (doubt.kind == state::DoubtKind::unproven) return fmt::format("{} {}", doubt.table.quoted(), doubt.reason);
   const auto limit = size_text(readiness.lag_limit_bytes);
   const auto flush = writer.values.find("source_flush");
   const auto source_flush_lsn = flush == writer.values.end() ? std::nullopt : parse_lsn(flush->second);

@@ -26,13 +26,20 @@ class DoubtFinder {
   // details of what was found. References must outlive the finder.
   DoubtFinder(pg::Control& source, const std::vector<catalog::Table>& source_tables,
               const std::vector<catalog::Table>& target_tables, const std::set<QualifiedName>& published,
-              const std::vector<state::TableState>& states);
+              const std::vector<state::TableState>& states, const state::Replica& replica);
 
   void look_at(const catalog::Table& table, const state::TableState& state);
+  // Recorded as one whose rows are not carried.
+  void look_at_skipped(const catalog::Table& table, const state::TableState& state);
   void look_at_unknown(const catalog::Table& table);
   // Of a table that the source does not have any more.
   void look_at_dropped(const state::TableState& state);
   std::vector<state::Doubt> take() { return std::move(found_); }
+
+  // Whether all that this look compared of a known table agrees: only then its present shape is known for good.
+  bool agrees(catalog::Oid table) const { return !disagreeing_.contains(table); }
+  // Names that both sides have changed.
+  const std::vector<state::Store::Rename>& renames() const { return renames_; }
 
   // The target's counterpart, by its oid if that is recorded, else by name; null without one.
   const catalog::Table* on_target(const state::TableState& state) const;
@@ -44,7 +51,12 @@ class DoubtFinder {
   std::string generation_clause(const catalog::Table& table, const catalog::Column& column);
   void compare_name(const catalog::Table& table, const state::TableState& state, const catalog::Table& target);
   void compare_parent(const catalog::Table& table, const catalog::Table& target, const catalog::ShapeChange& change);
-  void compare_generated(const catalog::Table& table, const state::TableState& state, const catalog::Table& target);
+  void compare_columns(const catalog::Table& table, const state::TableState& state, const catalog::Table& target);
+  void compare_column(const catalog::Table& table, const catalog::Column& column, const catalog::Shape& recorded,
+                      const state::TableState& state, const catalog::Table& target);
+  std::vector<std::string> parent_names(const std::map<catalog::Oid, const catalog::Table*>& tables,
+                                        const catalog::Table& table) const;
+  void differs(const catalog::Table& table, std::string reason, std::string remedy);
   void doubt_columns(const catalog::Table& table, const catalog::ShapeChange& change);
 
   pg::Control& source_;
@@ -53,6 +65,10 @@ class DoubtFinder {
   const std::set<QualifiedName>& published_;
   std::map<QualifiedName, catalog::Oid> known_;  // tables of the replica, by name
   std::set<catalog::Oid> known_oids_;
+  std::set<catalog::Oid> disagreeing_;
+  std::vector<state::Store::Rename> renames_;
+  bool makes_schema_ = true;                  // --schema full: types are those of the source
+  std::set<QualifiedName> with_column_list_;  // of them, new columns are not carried
   std::vector<state::Doubt> found_;
 };
 

@@ -101,9 +101,7 @@ void ChangeReport::keep_shape(const Where& where, const catalog::Table& table, c
     return column.name == kGuardColumn || stays(column.name) ||
            (column.generated != ' ' && recorded->columns.contains(column.number));
   });
-  const bool same_parent = !recorded->parents || *recorded->parents == table.parents ||
-                           (table.parent_oid != 0) == (on_target.parent_oid != 0);
-  if (has_all && same_parent) seen.source_shape = catalog::to_json(catalog::succeed(*recorded, table, kept));
+  if (has_all) seen.source_shape = catalog::to_json(catalog::succeed(*recorded, table, kept));
   if (seen.source_shape == state.source_shape && seen.note == state.note) return;
   state::Store(where.target()).store_observed(where.replica, seen);
   state = std::move(seen);
@@ -119,7 +117,7 @@ std::vector<state::Doubt> ChangeReport::look(pg::Control& source, const std::fun
   std::map<catalog::Oid, state::TableState*> known;
   for (auto& state : tables) known[state.source_oid] = &state;
 
-  DoubtFinder finder(source, source_tables, target_tables, published, tables);
+  DoubtFinder finder(source, source_tables, target_tables, published, tables, replica);
   const auto for_known = [&](const auto& work) {
     for (const auto& table : source_tables)
       if (const auto found = known.find(table.oid); found != known.end())
@@ -129,6 +127,10 @@ std::vector<state::Doubt> ChangeReport::look(pg::Control& source, const std::fun
     warn_of_identity(table, state);
     finder.look_at(table, state);
   });
+  for (const auto& table : source_tables)
+    if (const auto found = known.find(table.oid);
+        found != known.end() && found->second->phase == state::TablePhase::skipped)
+      finder.look_at_skipped(table, *found->second);
   for (const auto& table : source_tables)
     if (!known.contains(table.oid) && chosen.contains(table.oid)) finder.look_at_unknown(table);
   std::set<catalog::Oid> present;
@@ -143,8 +145,13 @@ std::vector<state::Doubt> ChangeReport::look(pg::Control& source, const std::fun
   state::store_doubts(target(), replica.name, replica.generation, doubts);
   // Only now: a shape that is known is not in doubt again.
   for_known([&](const catalog::Table& table, state::TableState& state) {
-    if (const auto* on_target = finder.on_target(state)) keep_shape({target, replica}, table, *on_target, state);
+    const auto* on_target = finder.on_target(state);
+    if (on_target != nullptr && finder.agrees(table.oid)) keep_shape({target, replica}, table, *on_target, state);
   });
+  state::Store(target()).rename_tables(replica, finder.renames());
+  for (const auto& [from, to] : finder.renames())
+    for (auto& state : tables)
+      if (state.name == from) state.name = to;
   return doubts;
 }
 

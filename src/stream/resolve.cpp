@@ -146,16 +146,25 @@ catalog::Table find_target(const ToResolve& request) {
                     : "Create it on the target as it is on the source, or start anew with `pgbaton clone --restart`.");
 }
 
+bool same_set(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  return std::set<std::string>(a.begin(), a.end()) == std::set<std::string>(b.begin(), b.end());
+}
+
 // REPLICA IDENTITY FULL flags every column; the target's own key, if it has one, finds the row faster and is guarded.
-std::vector<std::string> key_columns(const SourceRelation& relation, const catalog::Table& table) {
+// It must be one of the source, too: there, rows that agree in it may be different ones otherwise.
+std::vector<std::string> key_columns(const ToResolve& request, const catalog::Table& table) {
+  const auto& relation = request.relation;
   std::vector<std::string> key;
   if (relation.replica_identity == 'f') {
+    if (table.unique_keys.empty()) return {};
+    const auto source = catalog::load_tables(request.policy.source(), {relation.oid});
     for (const auto& candidate : table.unique_keys) {
-      const bool all_sent = std::all_of(candidate.begin(), candidate.end(), [&](const std::string& name) {
-        return std::any_of(relation.columns.begin(), relation.columns.end(),
-                           [&](const SourceColumn& c) { return c.name == name; });
+      const bool all_sent = std::ranges::all_of(candidate, [&](const std::string& name) {
+        return std::ranges::any_of(relation.columns, [&](const SourceColumn& c) { return c.name == name; });
       });
-      if (all_sent) return candidate;
+      const bool of_both = source.empty() || std::ranges::any_of(source.front().unique_keys,
+                                                                 [&](const auto& k) { return same_set(k, candidate); });
+      if (all_sent && of_both) return candidate;
     }
     return {};
   }
@@ -199,10 +208,6 @@ void use_ledger(pg::Control& target, const state::TableState& state, apply::Targ
   table.ledger = ledger;
 }
 
-bool same_set(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  return std::set<std::string>(a.begin(), a.end()) == std::set<std::string>(b.begin(), b.end());
-}
-
 std::shared_ptr<const apply::TargetTable> make_table(const ToResolve& request, const catalog::Table& table) {
   const auto& relation = request.relation;
   auto resolved = std::make_shared<apply::TargetTable>();
@@ -210,7 +215,7 @@ std::shared_ptr<const apply::TargetTable> make_table(const ToResolve& request, c
   resolved->name = table.name;
   resolved->quoted = table.name.quoted();
   resolved->old_rows_are_full = relation.replica_identity == 'f';
-  const auto key = key_columns(relation, table);
+  const auto key = key_columns(request, table);
   for (const auto& sent : relation.columns) {
     const auto& column = *table.find_column(sent.name);
     apply::TargetColumn to;

@@ -345,11 +345,11 @@ void Session::require_constraints() const {
                                        context_.replica.name);
 }
 
-// What only a comparison settles, or a hand on the target. Tables that are no part of the replica do not matter here.
+// What only a comparison settles. What differs in the catalogs is for a person, and for finish.
 bool Session::in_doubt(state::Store& store) {
   const auto doubts = state::load_doubts(store.connection(), context_.replica.name);
   const auto found =
-      std::ranges::find_if(doubts, [](const auto& doubt) { return doubt.kind != state::DoubtKind::outside; });
+      std::ranges::find_if(doubts, [](const auto& doubt) { return doubt.kind == state::DoubtKind::unproven; });
   if (found == doubts.end()) return false;
   if (!std::exchange(told_of_doubt_, true))
     log::warning("not ready: {} {}; {}", found->table.quoted(), found->reason, found->remedy);

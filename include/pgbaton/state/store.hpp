@@ -234,6 +234,12 @@ class Store {
   void store_observed(const Replica& replica, const TableState& table);
   // Records which tables of the target are meant, by the names of the states, where that is not known yet.
   void store_target_oids(const Replica& replica);
+  // Tables that have other names by now, on both sides: their states, tombstones and doubts follow. A running writer
+  // reads its tables again.
+  struct Rename {
+    QualifiedName from, to;
+  };
+  void rename_tables(const Replica& replica, const std::vector<Rename>& renames);
   // Tables that came later; those that are recorded already stay as they are.
   void add_tables(const Replica& replica, const std::vector<TableState>& tables);
   // The SQL of that update, for a data-plane transaction that also holds the rows; must touch one row.
