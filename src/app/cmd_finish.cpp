@@ -115,8 +115,11 @@ void require_no_resync(const Context& context, state::Store& store, const state:
       .hint("Let `pgbaton resync` end, or run it again with the same tables when it was killed.");
 }
 
+// What the catalogs show to differ is drift, as a row that does not fit would be.
 [[noreturn]] void refuse(const state::Doubt& doubt) {
-  throw Error(ErrorKind::preflight, "the replica is not as the source is: the table " + doubt.reason)
+  const bool differs = doubt.kind == state::DoubtKind::differs;
+  throw Error(differs ? ErrorKind::rejected : ErrorKind::preflight,
+              "the replica is not as the source is: the table " + doubt.reason)
       .side(Side::target)
       .table(doubt.table.quoted())
       .hint(doubt.remedy + ". --force ends the replica as it is.");
@@ -141,7 +144,10 @@ void require_whole(const Context& context, state::Store& store, const state::Rep
       if (doubt.kind != state::DoubtKind::outside) log::warning("--force: {} {}", doubt.table.quoted(), doubt.reason);
     return;
   }
-  for (const auto& doubt : verify::prove(verify_options(context), context.stop)) refuse(doubt);
+  const auto doubts = verify::prove(verify_options(context), context.stop);
+  if (doubts.empty()) return;
+  const auto differs = std::ranges::find(doubts, state::DoubtKind::differs, &state::Doubt::kind);
+  refuse(differs == doubts.end() ? doubts.front() : *differs);
 }
 
 std::vector<std::string> not_carried(state::Store& store, const std::string& name) {

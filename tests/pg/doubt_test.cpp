@@ -105,7 +105,7 @@ TEST_F(DoubtTest, S38_TablesExchangedByRenameStopTheStream) {
       "generate_series(1, 5) i");
   clone_until_caught_up();
   source().exec("begin; alter table orders rename to orders_old; alter table orders_new rename to orders; commit");
-  EXPECT_EQ(run("finish").code, 3);
+  EXPECT_EQ(run("finish").code, 8);
   source().exec("update orders set v = 'fresh' where id = 1; insert into orders_old values (6, 'late')");
   for (int i = 0; i < 2; ++i) {
     const auto stopped = run("follow", drain());
@@ -183,7 +183,7 @@ TEST_F(DoubtTest, S34_PartitionsDetachedAttachedAndNew) {
   const auto attached = follow();
   EXPECT_THAT(doubts(), HasSubstr("is a partition of \"public\".\"p\" on the source"));
   EXPECT_EQ(run("verify").code, 6);
-  EXPECT_EQ(run("finish").code, 3);
+  EXPECT_EQ(run("finish").code, 8);
   // The guard's default of a leaf must not be that of the root's next rows, so the column goes with it.
   target().exec(between(attached.err, "on the target: ", "\n"));
   follow();
@@ -193,7 +193,7 @@ TEST_F(DoubtTest, S34_PartitionsDetachedAttachedAndNew) {
   follow();
   EXPECT_THAT(doubts(), HasSubstr("p_b differs: is in no publication"));
   const auto refused = run("finish");
-  EXPECT_EQ(refused.code, 3) << refused;
+  EXPECT_EQ(refused.code, 8) << refused;
   EXPECT_THAT(refused.err, HasSubstr("in no publication"));
   source().exec("alter table p attach partition p_b for values in ('b'); insert into p values (78, 'b', 1)");
   follow();
@@ -205,7 +205,7 @@ TEST_F(DoubtTest, S34_PartitionsDetachedAttachedAndNew) {
   source().exec("alter table p detach partition p_a; drop table p_a");
   follow();
   EXPECT_THAT(doubts(), HasSubstr("p_a differs: was dropped on the source; on the target it is a partition"));
-  EXPECT_EQ(run("finish").code, 3);
+  EXPECT_EQ(run("finish").code, 8);
   target().exec("drop table p_a");
   follow();
   EXPECT_THAT(doubts(), IsEmpty());
@@ -215,7 +215,7 @@ TEST_F(DoubtTest, S34_PartitionsDetachedAttachedAndNew) {
       "insert into q values (2, 12)");
   follow({"--drift", "add-columns"});
   EXPECT_THAT(doubts(), HasSubstr("q2 differs: is a new partition of \"public\".\"q\" and not part of this replica"));
-  EXPECT_EQ(run("finish").code, 3);
+  EXPECT_EQ(run("finish").code, 8);
   const auto forced = run("finish", {"--force"});
   EXPECT_EQ(forced.code, 0) << forced;
   EXPECT_THAT(forced.err, HasSubstr("in no publication"));
@@ -249,7 +249,7 @@ TEST_F(DoubtTest, S38_DdlWithoutARowAfterIt) {
                                    "\"public\".\"parent\"",
                                    "p1 differs: is a partition of \"public\".\"q\"", "was_unlogged differs"})
       EXPECT_THAT(found, HasSubstr(what));
-    EXPECT_EQ(run("finish").code, 3);
+    EXPECT_EQ(run("finish").code, 8);
     EXPECT_EQ(run("verify", {"--include-table", "child"}).code, 6);
   }
   for (auto* cluster : {&source(), &target()}) cluster->exec("drop table was_unlogged");
@@ -278,7 +278,7 @@ TEST_F(DoubtTest, S38_DdlWithoutARowAfterIt) {
   EXPECT_EQ(run("verify", {"--include-table", "renamed_twice", "--repair"}).code, 0);
   EXPECT_EQ(run("resync", {"renamed_twice"}).code, 0);
   source().exec("alter table renamed_twice rename to moved");
-  EXPECT_EQ(run("finish").code, 3);
+  EXPECT_EQ(run("finish").code, 8);
   target().exec("alter table renamed_twice rename to moved");
   EXPECT_EQ(run("finish").code, 0);
   expect_equal();
@@ -291,14 +291,14 @@ TEST_F(DoubtTest, TablesMadeAgainGeneratedColumnsAndNewTables) {
   source().exec("create table later (id int primary key); insert into later values (1)");
   source().exec("alter table g add c int generated always as (a * 2) stored; insert into g values (2, 3)");
   auto refused = run("finish");
-  EXPECT_EQ(refused.code, 3) << refused;
+  EXPECT_EQ(refused.code, 8) << refused;
   EXPECT_THAT(refused.err, HasSubstr("lacks the generated column \"c\" on the target"));
   target().exec(between(refused.err, "HINT: on the target: ", ". --force"));
   follow();
   EXPECT_THAT(doubts(), Not(HasSubstr("generated")));
   source().exec("drop table d; create table d (id int primary key); insert into d values (1)");
   refused = run("finish");
-  EXPECT_EQ(refused.code, 3) << refused;
+  EXPECT_EQ(refused.code, 8) << refused;
   EXPECT_THAT(refused.err, HasSubstr("was dropped and made again"));
   source().exec("drop table d");
   follow();
