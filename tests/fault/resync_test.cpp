@@ -370,13 +370,10 @@ TEST_F(ResyncTest, TheWriterIsKilledMeanwhile) {
   EXPECT_EQ(follower->wait(Milliseconds(60'000)).code, 128 + SIGKILL);
   follower.emplace(start("follow"));
   auto result = resync.wait();
-  if (result.code == 1) {  // it had just asked the one that was killed
-    EXPECT_THAT(result.err, HasSubstr("the writer that took the request has ended"));
+  if (result.err.find("the writer that took the request has ended") != std::string::npos)  // it had just asked
     result = run("resync", {"a", "b"});
-  }
   EXPECT_EQ(result.code, 0) << result;
   expect_nothing_left();
-  // Without a writer resync drives the stream itself, for as long as it runs.
   stop_follower(*follower);
   tamper();
   resync = start("resync", {"a", "b", "--max-rate", "1MB"});

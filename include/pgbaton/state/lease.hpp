@@ -31,8 +31,8 @@ class Lease {
   // acquire() (or after the row was inserted). No replica row: Error(usage).
   std::int64_t begin_term();
 
-  // Throws Error(held_elsewhere) when another writer's epoch is in force, or the replica is gone. On a connection of its
-  // own, from any thread; says nothing when the target does not answer.
+  // Throws Error(held_elsewhere) when another writer's epoch is in force, or the replica is gone. On a connection of
+  // its own, from any thread; says nothing when the target does not answer.
   void require_term() const;
   // Throws Error(held_elsewhere) when the lock connection is gone and another writer's epoch is in force;
   // Error(failed, retry) when only the connection is gone. Cheap; called between batches at most every second.

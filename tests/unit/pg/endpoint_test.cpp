@@ -36,8 +36,7 @@ TEST(Conninfo, AnErrorNeverShowsThePassword) {
         "postgresql://u:secret@[::1/d", "password=a secret=b", "passwort=secret", "postgresql://u:%zzsecret@h/d",
         // What libpq reads, but as host, port or database.
         "postgres://u:p@secret@h/d", "postgres://u:p@secret:x@h:1/d", "postgres://u:p/secret@h:1/d",
-        "postgres://u:1/secret@h:1/d",
-        "u:secret@h/d", "postgress://u:secret@h/d", "mysql://secret@h/d",
+        "postgres://u:1/secret@h:1/d", "u:secret@h/d", "postgress://u:secret@h/d", "mysql://secret@h/d",
         "dbname=postgres://u:secret@h/d", "dbname='host=h password=secret'", "host=h port=secret@h", "host=x@secret",
         "password=a 'secret", "password=a sec\"ret", "password='a' se\"cret", "password=\"a secret\"x"}) {
     try {
