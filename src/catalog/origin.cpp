@@ -53,6 +53,16 @@ ColumnAddition add_column(const ColumnOrigin& column, bool repeatable) {
   return addition;
 }
 
+std::string rename_statements(const QualifiedName& from, const QualifiedName& to) {
+  std::string sql;
+  if (from.schema != to.schema)
+    sql += fmt::format("ALTER TABLE {} SET SCHEMA {}; ", from.quoted(), quote_identifier(to.schema));
+  if (from.name != to.name)
+    sql += fmt::format("ALTER TABLE {} RENAME TO {}; ", QualifiedName{to.schema, from.name}.quoted(),
+                       quote_identifier(to.name));
+  return sql;
+}
+
 const ColumnOrigin* Origins::find(std::string_view column_name) const {
   const auto found = std::ranges::find(columns, column_name, &ColumnOrigin::name);
   return found == columns.end() ? nullptr : &*found;

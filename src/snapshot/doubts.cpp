@@ -24,16 +24,6 @@ std::string names(const std::vector<std::string>& columns) {
   return fmt::format("{}", fmt::join(quoted, ", "));
 }
 
-std::string rename_statements(const QualifiedName& from, const QualifiedName& to) {
-  std::string sql;
-  if (from.schema != to.schema)
-    sql += fmt::format("ALTER TABLE {} SET SCHEMA {}; ", from.quoted(), quote_identifier(to.schema));
-  if (from.name != to.name)
-    sql += fmt::format("ALTER TABLE {} RENAME TO {}; ", QualifiedName{to.schema, from.name}.quoted(),
-                       quote_identifier(to.name));
-  return "on the target: " + sql.substr(0, sql.size() - 2);
-}
-
 bool makes_schema(const state::Replica& replica) {
   CloneOptions options;
   apply_recorded_choice(replica, options);
@@ -108,9 +98,10 @@ void DoubtFinder::compare_name(const catalog::Table& table, const state::TableSt
     return;
   }
   disagreeing_.insert(table.oid);
+  const auto statements = catalog::rename_statements(target.name, table.name);
   add(state.name, DoubtKind::differs,
       fmt::format("is called {} on the source and {} on the target", table.name.quoted(), target.name.quoted()),
-      rename_statements(target.name, table.name));
+      "on the target: " + statements.substr(0, statements.size() - 2));
 }
 
 // What a table inherits from, partitioned or not, by name.

@@ -48,14 +48,12 @@ bool ChangeReport::warn_once(const std::string& about, const std::string& messag
 }
 
 // What there is to compare is all in here, so the target is left alone while it stays the same.
-bool ChangeReport::nothing_new(const std::vector<catalog::Table>& tables, const std::set<QualifiedName>& published) {
+std::string ChangeReport::picture(const std::vector<catalog::Table>& tables, const std::set<QualifiedName>& published) {
   std::string now;
   for (const auto& table : tables)
     now += fmt::format("{}{}{}{}{}\n", table.oid, table.name.quoted(), published.contains(table.name),
                        static_cast<int>(table.identity), catalog::shape_json(table));
-  const bool same = now == seen_ && !changing_;
-  seen_ = std::move(now);
-  return same;
+  return now;
 }
 
 void ChangeReport::warn_of_identity(const catalog::Table& table, const state::TableState& state) {
@@ -111,7 +109,8 @@ std::vector<state::Doubt> ChangeReport::look(pg::Control& source, const std::fun
                                              const state::Replica& replica, std::vector<state::TableState>& tables) {
   const auto source_tables = catalog::load_tables(source);
   const auto published = published_tables(source, replica);
-  if (nothing_new(source_tables, published)) return {};
+  auto now = picture(source_tables, published);
+  if (now == seen_ && !changing_) return {};
   const auto target_tables = catalog::load_tables(target(), {}, Side::target);
   const auto chosen = chosen_tables(source_tables, replica);
   std::map<catalog::Oid, state::TableState*> known;
@@ -152,6 +151,7 @@ std::vector<state::Doubt> ChangeReport::look(pg::Control& source, const std::fun
   for (const auto& [from, to] : finder.renames())
     for (auto& state : tables)
       if (state.name == from) state.name = to;
+  seen_ = std::move(now);  // a look that failed before it had stored what it found is made again
   return doubts;
 }
 

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "fence.hpp"
-
 namespace pgbaton::state {
 
 namespace {

@@ -97,16 +97,6 @@ Differences find_differences(const ToResolve& request, const catalog::Table& tab
   return differences;
 }
 
-std::string rename_statements(const QualifiedName& from, const QualifiedName& to) {
-  std::string sql;
-  if (from.schema != to.schema)
-    sql += fmt::format("ALTER TABLE {} SET SCHEMA {}; ", from.quoted(), quote_identifier(to.schema));
-  if (from.name != to.name)
-    sql += fmt::format("ALTER TABLE {} RENAME TO {}; ", QualifiedName{to.schema, from.name}.quoted(),
-                       quote_identifier(to.name));
-  return sql;
-}
-
 // The target's table that stands for the source's, whatever both are called by now; nothing when it is gone or was
 // never recorded, and then the name decides.
 std::optional<catalog::Table> meant_table(const ToResolve& request) {
@@ -131,7 +121,7 @@ catalog::Table find_target(const ToResolve& request) {
   if (renamed && named)
     statements = fmt::format("ALTER TABLE {} RENAME TO {}; ", named->name.quoted(),
                              quote_identifier(named->name.name + "__was"));
-  if (renamed) statements += rename_statements(meant->name, relation.name);
+  if (renamed) statements += catalog::rename_statements(meant->name, relation.name);
   const auto message = renamed
                            ? "the table was renamed on the source; the target still calls it " + meant->name.quoted()
                            : "the table does not exist on the target";

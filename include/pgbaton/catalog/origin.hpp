@@ -42,6 +42,9 @@ struct ColumnAddition {
 };
 ColumnAddition add_column(const ColumnOrigin& column, bool repeatable);
 
+// ALTER TABLE statements, each with "; " behind it; "" when the names are the same.
+std::string rename_statements(const QualifiedName& from, const QualifiedName& to);
+
 // Nothing when the table is gone. `recorded_shape` is a Shape as JSON (shape.hpp), or "".
 std::optional<Origins> load_origins(pg::Control& source, Oid table, const std::string& recorded_shape);
 

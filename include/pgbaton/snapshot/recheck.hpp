@@ -32,7 +32,7 @@ class ChangeReport {
     const state::Replica& replica;
   };
   bool warn_once(const std::string& about, const std::string& message);
-  bool nothing_new(const std::vector<catalog::Table>& tables, const std::set<QualifiedName>& published);
+  static std::string picture(const std::vector<catalog::Table>& tables, const std::set<QualifiedName>& published);
   void warn_of_identity(const catalog::Table& table, const state::TableState& state);
   void report_dropped(const Where& where, const std::string& column, const catalog::Table& table,
                       state::TableState& seen);
