@@ -23,6 +23,14 @@ struct Command {
 std::span<const Command> command_table();
 const Command* find_command(std::string_view name);
 
+// What --help and the manual page share.
+std::string_view headline_before(std::string_view option);  // "" when none stands before it
+struct ExitCode {
+  int code;
+  std::string_view summary, text;  // a few words; whole sentences
+};
+std::span<const ExitCode> exit_code_table();
+
 int run_check(Context& context);
 int run_clone(Context& context);
 int run_follow(Context& context);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <ranges>
+#include <utility>
 
 #include "command.hpp"
 
@@ -22,6 +23,20 @@ struct Headline {
 constexpr std::array kHeadlines = {Headline{"config", "Connections"}, Headline{"follow", "What the command does"},
                                    Headline{"include-table", "What is copied"}, Headline{"jobs", "How it runs"},
                                    Headline{"log-level", "Output"}};
+
+constexpr std::array kExitCodes = {
+    ExitCode{0, "done", "Done."},
+    ExitCode{1, "failed or interrupted: nothing is lost, run it again",
+             "Failed or interrupted. Nothing is lost: run the same command again."},
+    ExitCode{2, "usage or configuration, no such replica", "Usage or configuration, or there is no such replica."},
+    ExitCode{3, "preflight found a blocker", "The preflight found a blocker, or the replica is not ready."},
+    ExitCode{4, "slot or history gone: a new bootstrap is needed",
+             "Slot or history gone: a new bootstrap is needed (clone --restart)."},
+    ExitCode{5, "timed out", "Timed out; the message says what it waited for."},
+    ExitCode{6, "differences found", "Differences found (with --repair: some remain)."},
+    ExitCode{7, "another process holds the replica", "Another process holds the replica, or this one was fenced."},
+    ExitCode{8, "schema drift or data the target rejects",
+             "Schema drift, or data that the target rejects: a person must act."}};
 
 std::string wrapped(std::string_view text) {
   std::string result;
@@ -57,8 +72,7 @@ std::string options_text(unsigned use) {
   std::string result;
   std::string_view headline;
   for (const OptionSpec& spec : option_table()) {
-    for (const Headline& candidate : kHeadlines)
-      if (candidate.before == spec.name) headline = candidate.text;
+    if (const auto here = headline_before(spec.name); !here.empty()) headline = here;
     if ((spec.used_by & use) == 0) continue;
     if (!headline.empty()) result += fmt::format("\n{}:\n", headline);
     headline = {};
@@ -74,13 +88,27 @@ std::string indented(std::string_view lines) {
   return result;
 }
 
-constexpr std::string_view kExitCodes =
-    "Exit codes:\n"
-    "  0 done   1 failed or interrupted: nothing is lost, run it again   2 usage or configuration, no such replica\n"
-    "  3 preflight found a blocker   4 slot or history gone: a new bootstrap is needed   5 timed out\n"
-    "  6 differences found   7 another process holds the replica   8 schema drift or data the target rejects\n";
+// As many to a line as fit.
+std::string exit_codes_text() {
+  std::string text = "Exit codes:\n", line;
+  for (const ExitCode& row : kExitCodes) {
+    auto entry = fmt::format("{} {}", row.code, row.summary);
+    if (!line.empty() && 2 + line.size() + 3 + entry.size() > kWidth) text += "  " + std::exchange(line, "") + "\n";
+    line += (line.empty() ? "" : "   ") + entry;
+  }
+  return text + "  " + line + "\n";
+}
 
 }  // namespace
+
+std::string_view headline_before(std::string_view option) {
+  const auto* found = std::ranges::find(kHeadlines, option, &Headline::before);
+  return found == kHeadlines.end() ? std::string_view() : found->text;
+}
+
+std::span<const ExitCode> exit_code_table() {
+  return kExitCodes;
+}
 
 std::string help_text() {
   std::string text =
@@ -95,7 +123,7 @@ std::string help_text() {
   text +=
       "\nDurations are 500ms, 120s, 5m, 2h (a bare number is seconds), sizes 64kB, 256MB, 2GB.\n"
       "Passwords: better in ~/.pgpass or a service file than in a connection string; they are never printed.\n\n";
-  text += kExitCodes;
+  text += exit_codes_text();
   text +=
       "\nExamples:\n"
       "  pgbaton check  --source 'host=db1 dbname=shop' --target 'host=db2 dbname=shop'\n"
@@ -113,7 +141,7 @@ std::string help_text(std::string_view name) {
   if (command->run == nullptr) return text + "\nThis command belongs to a later version; it ends with exit code 2.\n";
   text += fmt::format("\n{}\n", command->description);
   text += options_text(command->use);
-  text += fmt::format("\n{}\nExamples:\n{}", kExitCodes, indented(command->examples));
+  text += fmt::format("\n{}\nExamples:\n{}", exit_codes_text(), indented(command->examples));
   return text;
 }
 
