@@ -137,6 +137,7 @@ class Resync {
 
   snapshot::CloneOptions clone_options(const Tables& tables) {
     auto clone = shadow_clone_options(context_);
+    if (!replica_.owns_publication) clone.publication = replica_.publication;
     for (const auto& table : tables.names) clone.filter.include_tables.push_back(table.quoted());
     if (tables.adding) {
       clone.schema = snapshot::SchemaMode::full;

@@ -107,7 +107,9 @@ const std::array kOptions = {
                "side table, "
                "the tables stay as they are) or none"},
     OptionSpec{"publication", "NAME", &Options::publication, kCheck | kClone | kRebuild, true, "",
-               "use this publication, made by an administrator; it is verified and never dropped"},
+               "use this publication, made by an administrator, and NAME__ins for tables without identity if there is "
+               "one; they "
+               "are verified and never dropped"},
     OptionSpec{"pg-dump", "PATH", &Options::pg_dump, kCheck | kClone | kFinish | kRebuild, true, "",
                "the pg_dump to use; default the newest on this machine that is not older than the source"},
     OptionSpec{"no-owner", "", &Options::no_owner, kCheck | kClone | kRebuild, true, "",

@@ -73,9 +73,17 @@ long entries_per_transaction(pg::Connection& target) {
   return std::max(50L, std::atol(row.text(0, 0).c_str()) / 2 / kLocksPerEntry);
 }
 
-// A comment on something that only a superuser owns is not worth a failed clone.
+// What only a superuser may say of things that every database has is not worth a failed clone. Before 15 schema public
+// was a superuser's and everybody's, so between majors pg_dump names its owner and its rights.
 bool may_be_refused(const TocEntry& entry) {
-  return entry.description == "COMMENT" && (entry.tag.starts_with("EXTENSION ") || entry.tag == "SCHEMA public");
+  if (entry.description == "SCHEMA") return entry.tag == "public";
+  return (entry.description == "COMMENT" && (entry.tag.starts_with("EXTENSION ") || entry.tag == "SCHEMA public")) ||
+         (entry.description == "ACL" && entry.tag == "SCHEMA public");
+}
+
+std::string left_out(const TocEntry& entry) {
+  if (entry.description == "SCHEMA") return "the owner of SCHEMA " + entry.tag;
+  return (entry.description == "ACL" ? "the rights of " : "the comment on ") + entry.tag;
 }
 
 void run_refusable(pg::Connection& target, const TocEntry& entry, const std::stop_token& stop) {
@@ -86,7 +94,7 @@ void run_refusable(pg::Connection& target, const TocEntry& entry, const std::sto
   } catch (const Error& error) {
     if (error.sqlstate() != "42501") throw;
     target.exec("ROLLBACK TO SAVEPOINT entry");
-    log::warning("the comment on {} was left out: {}", entry.tag, error.message());
+    log::warning("{} was left out: {}", left_out(entry), error.message());
   }
 }
 

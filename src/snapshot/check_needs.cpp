@@ -56,6 +56,20 @@ select r.rolname from pg_shdepend d join pg_roles r on r.oid = d.refobjid
    and d.dbid = (select oid from pg_database where datname = current_database())
    and not exists (select from pg_depend e where e.classid = d.classid and e.objid = d.objid and e.deptype = 'e'))";
 
+// ALTER DEFAULT PRIVILEGES FOR ROLE: carried with the privileges, and only a member of the role may repeat it.
+constexpr std::string_view kWithDefaults = "select distinct pg_get_userbyid(defaclrole) from pg_default_acl";
+
+// Whoever is to own a table needs CREATE on its schema when it is given away, before any GRANT is restored. In a schema
+// that the clone makes nobody but its owner has that.
+constexpr std::string_view kOwnersBySchema = R"(
+select distinct n.nspname, r.rolname, n.nspowner = r.oid as owns_schema
+  from (select relnamespace as schema_oid, relowner as owner from pg_class
+         where relkind in ('r', 'p', 'v', 'm', 'S', 'f') and relpersistence <> 't'
+        union select pronamespace, proowner from pg_proc) o
+  join pg_namespace n on n.oid = o.schema_oid join pg_roles r on r.oid = o.owner
+ where n.nspname not in ('information_schema', 'pgbaton') and n.nspname !~ '^pg_' and not r.rolsuper
+ order by 1, 2)";
+
 // GRANTs on the database, and roles with settings in it.
 constexpr std::string_view kOfDatabase = R"(
 select pg_get_userbyid(x.grantee) from pg_database d cross join lateral aclexplode(d.datacl) x
@@ -63,6 +77,26 @@ select pg_get_userbyid(x.grantee) from pg_database d cross join lateral aclexplo
 constexpr std::string_view kWithSettings = R"(
 select r.rolname from pg_db_role_setting s join pg_roles r on r.oid = s.setrole
  where s.setdatabase = (select oid from pg_database where datname = current_database()))";
+
+void check_owners_schemas(CheckSide& source, CheckSide& target, Findings& findings) {
+  pqxx::nontransaction from(*source.connection), to(*target.connection);
+  for (auto row : from.exec(std::string(kOwnersBySchema))) {
+    const auto schema = row[0].as<std::string>(), owner = row[1].as<std::string>();
+    const auto there = to.exec_params(
+        "select has_schema_privilege(r.oid, n.oid, 'CREATE') from pg_namespace n, pg_roles r where n.nspname = $1 and "
+        "r.rolname = $2",
+        schema, owner);
+    // A role that is missing is a finding of its own; public is always there.
+    const bool exists = !there.empty() || schema == "public";
+    if (exists ? there.empty() || there[0][0].as<bool>() : row[2].as<bool>()) continue;
+    const auto role = quote_identifier(owner), name = quote_identifier(schema);
+    findings.blocker(
+        "target.owner_schema", role,
+        fmt::format("it owns objects in schema {} on the source, and on the target it may not create there", name),
+        fmt::format("{}GRANT CREATE ON SCHEMA {} TO {}; on the target, or use --no-owner.",
+                    exists ? "" : fmt::format("CREATE SCHEMA {}; ", name), name, role));
+  }
+}
 
 // Without owners the grantees still count, and without privileges the owners: with both off only settings name roles.
 void check_roles(const CheckOptions& options, CheckSide& source, CheckSide& target, Findings& findings) {
@@ -83,20 +117,26 @@ void check_roles(const CheckOptions& options, CheckSide& source, CheckSide& targ
                      "the role owns objects or has rights on the source and does not exist on the target",
                      fmt::format("CREATE ROLE {}; on the target, or use --no-owner --no-privileges --no-settings.",
                                  quote_identifier(role)));
-  if (!schema.owners || target.server.superuser) return;
+  if (target.server.superuser) return;
+  std::set<std::string> members;  // that the target's role must be a member of
+  if (schema.owners) members = owners;
+  if (schema.privileges) members.merge(texts(*source.connection, std::string(kWithDefaults)));
+  if (schema.owners) check_owners_schemas(source, target, findings);
   pqxx::nontransaction tx(*target.connection);
   auto rows = tx.exec_params(
       fmt::format(
           "select rolname from pg_roles where rolname = any($1::text[]) and not pg_has_role(oid, '{}') order by 1",
           target.server.major() >= 16 ? "SET" : "MEMBER"),
-      text_array({owners.begin(), owners.end()}));
+      text_array({members.begin(), members.end()}));
   for (auto row : rows) {
     const auto role = quote_identifier(row[0].as<std::string>());
     findings.blocker(
         "target.role_membership", role,
-        fmt::format("it owns objects on the source, and {} may not give it objects on the target",
+        fmt::format("it owns objects or has default privileges on the source, and {} may not give it objects on the "
+                    "target",
                     quote_identifier(target.server.user)),
-        fmt::format("GRANT {} TO {}; on the target, or use --no-owner.", role, quote_identifier(target.server.user)));
+        fmt::format("GRANT {} TO {}; on the target, or use --no-owner, and --no-privileges for default privileges.",
+                    role, quote_identifier(target.server.user)));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "check_parts.hpp"
+#include "given_publication.hpp"
 
 namespace pgbaton::snapshot {
 
@@ -90,6 +91,23 @@ void check_guards(const TablePlan& plan, Findings& findings) {
   if (!columns.empty())
     findings.note("table.guard_column", first_few(columns),
                   fmt::format("{} tables have column {} on the target until `finish`", columns.size(), kGuardColumn));
+}
+
+void check_publication(pg::Control& source, const std::string& name, const TablePlan& plan, Findings& findings) {
+  try {
+    const auto given = verify_publication(source, name, plan.jobs, false);
+    for (const auto& table : given.failing)
+      findings.warning("source.publication", table.quoted(),
+                       fmt::format("it has no identity, and publication {} has it with its UPDATEs: UPDATE and DELETE "
+                                   "of it fail on the source",
+                                   quote_identifier(name)),
+                       fmt::format("ALTER PUBLICATION {} DROP TABLE {}; and put it into {} (publish = 'insert, "
+                                   "truncate').",
+                                   quote_identifier(name), table.quoted(), quote_identifier(name + "__ins")));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::preflight) throw;
+    findings.blocker("source.publication", quote_identifier(name), error.message(), error.hint());
+  }
 }
 
 void check_rights(pg::Control& source, const CheckOptions& options, const std::string& role, const TablePlan& plan,
@@ -199,6 +217,7 @@ void check_source_tables(const CheckOptions& options, CheckSide& source, const T
     check_partitioned(job.table, plan, findings);
   }
   check_guards(plan, findings);
+  if (!options.clone.publication.empty()) check_publication(connection, options.clone.publication, plan, findings);
   check_rights(connection, options, quote_identifier(source.server.user), plan, findings);
   check_other_kinds(connection, options, findings);
   check_constraints(connection, plan, findings);

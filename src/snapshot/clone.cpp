@@ -56,7 +56,7 @@ void make(bool& made, Work work) {
 
 // Publications first, then the slot: pgoutput looks publications up in the catalog as it was at each change.
 void create_source_objects(Build& build, const source::PublicationPlan& publications) {
-  if (build.replica.owns_publication || !publications.tables_inserts_only.empty())
+  if (build.replica.owns_publication)
     make(build.made.publications, [&] { source::create_publications(*build.source, publications); });
   PGBATON_FAILPOINT("publication_created");
   build.replica.publication_state = source::load_publication_state(*build.source, build.replica.publications());
@@ -91,7 +91,7 @@ void begin_generation(Build& build, bool again) {
   // Definitions restored in part are our own, too.
   bool own_tables = restored || (again && !build.store.load_schema_parts(build.replica.name).empty());
   require_target_tables(*build.target, build.options, plan, own_tables);
-  if (!build.options.publication.empty()) adopt_publication(*build.source, build.options.publication, plan);
+  if (!build.options.publication.empty()) adopt_publication(*build.source, build.options, plan);
   build.replica = new_generation(build, plan, restored);
   if (again) {
     build.store.replace_generation(build.replica, states_of(plan.jobs));

@@ -45,9 +45,8 @@ void take_back(Build& build) {
     source::end_slot_creators(*source, mine.name);
     source::drop_slot(*source, mine.slot, true);
   }
-  if (build.made.publications && mine.owns_publication) source::drop_publication(*source, mine.publication);
-  if (build.made.publications && !mine.publication_inserts.empty())
-    source::drop_publication(*source, mine.publication_inserts);
+  if (build.made.publications && mine.owns_publication)
+    for (const auto& publication : mine.publications()) source::drop_publication(*source, publication);
   state::Store store(*target);
   store.delete_replica(build.replica.name);
   store.drop_schema_if_unused();

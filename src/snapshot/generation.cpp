@@ -11,6 +11,7 @@
 #include <random>
 
 #include "fingerprint.hpp"
+#include "given_publication.hpp"
 #include "preflight.hpp"
 
 namespace pgbaton::snapshot {
@@ -109,11 +110,11 @@ std::vector<state::TableState> states_of(const std::vector<copy::CopyJob>& jobs)
   return states;
 }
 
-void adopt_publication(pg::Control& source, const std::string& name, TablePlan& plan) {
-  verify_publication(source, name, plan.jobs);
+void adopt_publication(pg::Control& source, const CloneOptions& options, TablePlan& plan) {
+  plan.publications.publication_inserts =
+      verify_publication(source, options.publication, plan.jobs, options.replace_rows || options.joins).inserts;
   plan.publications.tables.clear();
   plan.publications.tables_inserts_only.clear();
-  plan.publications.publication_inserts.clear();
 }
 
 void skip_table(Build& build, state::TableState& table, const std::string& reason) {

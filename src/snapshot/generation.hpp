@@ -13,7 +13,7 @@ namespace pgbaton::snapshot {
 state::Replica new_generation(const Build& build, const TablePlan& plan, bool restored);
 std::vector<state::TableState> states_of(const std::vector<copy::CopyJob>& jobs);
 // --publication: verifies it and makes the plan use it; tables without usable identity are in it, too.
-void adopt_publication(pg::Control& source, const std::string& name, TablePlan& plan);
+void adopt_publication(pg::Control& source, const CloneOptions& options, TablePlan& plan);
 // Records that the table is not copied, and takes back what parts of it have left on the target.
 void skip_table(Build& build, state::TableState& table, const std::string& reason);
 // The recorded tables as jobs, described as the source has them now. A table that is gone there is recorded as skipped.

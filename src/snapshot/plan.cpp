@@ -130,7 +130,8 @@ class Planner {
     plan.publications.publication = options_.publication.empty() ? options_.names.base : options_.publication;
     for (const auto& table : kept_) add(table, plan);
     if (!plan.publications.tables_inserts_only.empty())
-      plan.publications.publication_inserts = options_.names.publication_inserts;
+      plan.publications.publication_inserts =
+          options_.publication.empty() ? options_.names.publication_inserts : options_.publication + "__ins";
     auto kept = oids_of(kept_);
     for (const auto& table : all_)
       if (!kept.contains(table.oid)) plan.left_out.push_back(table.name);

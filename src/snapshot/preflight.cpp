@@ -106,8 +106,8 @@ void require_names_free(pg::Control& source, const CloneOptions& options, const 
         .hint("It may belong to another replica: give another --name. If it is a remnant, drop it by hand.");
   };
   if (source::load_slot(source, options.names.base)) refuse("replication slot", options.names.base);
-  if (options.publication.empty() && source::publication_exists(source, plan.publication))
-    refuse("publication", plan.publication);
+  if (!options.publication.empty()) return;
+  if (source::publication_exists(source, plan.publication)) refuse("publication", plan.publication);
   if (!plan.publication_inserts.empty() && source::publication_exists(source, plan.publication_inserts))
     refuse("publication", plan.publication_inserts);
 }
@@ -131,36 +131,6 @@ void require_target_tables(pg::Control& target, const CloneOptions& options, con
           options.joins
               ? "Drop these on the target, then run the same command again."
               : "Clone into an empty database, or use --schema none when these tables exist and are empty on purpose.");
-}
-
-void verify_publication(pg::Control& source, const std::string& name, const std::vector<copy::CopyJob>& jobs) {
-  auto refuse = [&](const std::string& why, std::string_view hint) {
-    throw Error(ErrorKind::preflight, fmt::format("publication {}: {}", quote_identifier(name), why))
-        .side(Side::source)
-        .hint(hint);
-  };
-  if (!source::publication_exists(source, name)) refuse("does not exist", "Create it, or leave --publication away.");
-  pg::control(Side::source, "reading the publication", [&] {
-    pqxx::nontransaction tx(source);
-    auto row = tx.exec_params1(
-        "select pubinsert and pubupdate and pubdelete and pubtruncate, coalesce((to_jsonb(p) ->> 'pubviaroot')::bool, "
-        "false), exists (select from pg_catalog.pg_publication_rel r where r.prpubid = p.oid and (to_jsonb(r) ->> "
-        "'prqual' is not null or to_jsonb(r) ->> 'prattrs' is not null)) from pg_catalog.pg_publication p "
-        "where pubname = $1",
-        name);
-    if (!row[0].as<bool>()) refuse("does not publish all of insert, update, delete and truncate", "Set publish so.");
-    if (row[1].as<bool>()) refuse("has publish_via_partition_root", "Set publish_via_partition_root = false.");
-    if (row[2].as<bool>())
-      refuse("has a row filter or a column list", "Publish whole tables; choose tables with --include-table.");
-  });
-  std::set<QualifiedName> published;
-  for (auto& table : source::published_tables(source, name)) published.insert(std::move(table));
-  std::vector<QualifiedName> missing;
-  for (const auto& job : jobs)
-    if (job.state.phase != TablePhase::skipped && !published.contains(job.table.name))
-      missing.push_back(job.table.name);
-  if (!missing.empty())
-    refuse("lacks " + first_few(missing), "Add these tables to it, or leave them out with --exclude-table.");
 }
 
 }  // namespace pgbaton::snapshot

@@ -20,7 +20,5 @@ void require_target_tables(pg::Control& target, const CloneOptions& options, con
 // What FROM takes to see a table's own rows, and not those of its children by inheritance: those of a partitioned table
 // (kind 'p') are in its partitions.
 std::string own_rows(const QualifiedName& table, char kind);
-// An administrator's publication: exists, publishes all four actions and every planned table whole.
-void verify_publication(pg::Control& source, const std::string& name, const std::vector<copy::CopyJob>& jobs);
 
 }  // namespace pgbaton::snapshot

@@ -39,7 +39,7 @@ std::vector<std::string> remove_remnants(pg::Control& source, const state::Repli
   };
   if (replica.owns_publication) drop(replica.publication);
   PGBATON_FAILPOINT("publication_dropped");
-  drop(replica.publication_inserts);
+  if (replica.owns_publication) drop(replica.publication_inserts);
   return removed;
 }
 

@@ -111,8 +111,8 @@ bool remove_from_source(pg::Control& source, const state::Replica& replica, bool
 
 std::string source_by_hand(const state::Replica& replica) {
   auto text = fmt::format("slot on the source, SELECT pg_drop_replication_slot({})", quote_literal(replica.slot));
-  for (const auto& name : {replica.owns_publication ? replica.publication : std::string(), replica.publication_inserts})
-    if (!name.empty()) text += "; DROP PUBLICATION IF EXISTS " + quote_identifier(name);
+  for (const auto& name : {replica.publication, replica.publication_inserts})
+    if (replica.owns_publication && !name.empty()) text += "; DROP PUBLICATION IF EXISTS " + quote_identifier(name);
   return text;
 }
 

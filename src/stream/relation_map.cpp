@@ -51,6 +51,8 @@ bool RelationMap::wants(wire::Oid oid, Lsn commit_lsn) const {
   // Recorded and not copied: a partition whose taking in was cut short.
   const bool pending = entry.state != nullptr && (entry.state->phase == state::TablePhase::pending ||
                                                   entry.state->phase == state::TablePhase::copying);
+  // A cascade's source may publish all of its tables, our state among them.
+  if (entry.state == nullptr && (policy_.shared_publication || entry.relation.name.schema == "pgbaton")) return false;
   if (entry.state == nullptr || pending) {
     throw Error(ErrorKind::rejected,
                 "the source sent a row of a table that this replica does not know (created, "

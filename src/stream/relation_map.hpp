@@ -43,6 +43,8 @@ struct DriftPolicy {
   bool add_columns = false;
   std::function<pg::Control&()> source;  // a connection for looks at the source's catalogs; opened when needed
   std::string replica, generation;
+  // The publication is not the replica's own and has tables of others, too: a resync beside the stream of all tables.
+  bool shared_publication = false;
 };
 
 class RelationMap {

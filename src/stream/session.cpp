@@ -65,6 +65,7 @@ Session::Session(SessionContext context)
   relations_connection_ = pg::open_control(options.target, "relations");
   DriftPolicy drift;
   drift.add_columns = options.add_columns;
+  drift.shared_publication = !context_.replica.owns_publication && context_.replica.name.ends_with("__resync");
   drift.source = [this]() -> pg::Control& {
     if (!drift_connection_) drift_connection_ = pg::open_control(context_.options.source, "drift");
     return *drift_connection_;
