@@ -163,6 +163,15 @@ void require_ready(const Context& context, state::Store& store) {
   require_no_resync(context, store, replica);
   const auto phase = replica.phase;
   if (phase == state::Phase::ready || context.options.force) return;
+  const auto doubts = state::load_doubts(store.connection(), replica.name);
+  if (const auto doubt = std::ranges::find(doubts, state::DoubtKind::unproven, &state::Doubt::kind);
+      phase == state::Phase::streaming && doubt != doubts.end())
+    throw Error(ErrorKind::preflight, fmt::format("replica {} is not ready: the table {}", replica.name, doubt->reason))
+        .side(Side::target)
+        .table(doubt->table.quoted())
+        .hint(
+            "Run `pgbaton verify --repair`, then `pgbaton follow --until caught-up`; or end it as it is with "
+            "--force.");
   throw Error(ErrorKind::preflight,
               fmt::format("replica {} is not ready (phase {})", context.names.name, to_string(phase)))
       .side(Side::target)

@@ -5,6 +5,9 @@
 #include <pgbaton/snapshot/take_in.hpp>
 #include <pgbaton/source/open_reader.hpp>
 #include <pgbaton/source/slot.hpp>
+#include <pgbaton/state/doubt.hpp>
+
+#include <algorithm>
 
 #include "known.hpp"
 #include "layout.hpp"
@@ -91,7 +94,13 @@ stream::Ended stream_on(const Context& context, stream::Stream& stream, const st
 void say_if_not_ready(const Context& context, const std::string& name) {
   auto target = pg::open_control(context.target(), "state");
   auto now = state::Store(*target).load_replica(name);
-  if (now && now->phase == state::Phase::streaming)
+  if (!now || now->phase != state::Phase::streaming) return;
+  const auto doubts = state::load_doubts(*target, name);
+  if (const auto found = std::ranges::find(doubts, state::DoubtKind::unproven, &state::Doubt::kind);
+      found != doubts.end())
+    log::warning("caught up with the position that was asked for, but not ready: {} {}; {}", found->table.quoted(),
+                 found->reason, found->remedy);
+  else
     log::warning(
         "caught up with the position that was asked for, but not ready: the lag is {} or more again "
         "(--ready-lag), or a resync is not over; `pgbaton follow` goes on",

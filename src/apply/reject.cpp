@@ -38,6 +38,10 @@ wire::Tuple row_with_key(const Change& change) {
 }
 
 std::string_view hint_of(std::string_view sqlstate) {
+  if (sqlstate == "23505")
+    return "Remove or correct what the row collides with on the target (or the constraint that the source does not "
+           "have), then run the same command again. Where unique values changed places on the target, `pgbaton resync` "
+           "of the table copies it again.";
   if (sqlstate.starts_with("23"))
     return "Remove or correct what the row collides with on the target (or the constraint that the source does not "
            "have), "

@@ -53,10 +53,79 @@ ColumnAddition add_column(const ColumnOrigin& column, bool repeatable) {
   return addition;
 }
 
-std::string rename_statements(const QualifiedName& from, const QualifiedName& to) {
+namespace {
+
+// Columns that have the name of another one, which is among them, too.
+std::vector<const ColumnOrigin*> exchanged(const Origins& origins, const Table& target) {
+  std::vector<const ColumnOrigin*> found;
+  for (const auto& column : origins.columns)
+    if (!column.recorded_name.empty() && column.recorded_name != column.name &&
+        target.find_column(column.recorded_name) != nullptr && target.find_column(column.name) != nullptr)
+      found.push_back(&column);
+  const auto is_taken = [&](const ColumnOrigin* column) {
+    return std::ranges::any_of(found, [&](const auto* other) { return other->recorded_name == column->name; });
+  };
+  while (std::erase_if(found, [&](const auto* column) { return !is_taken(column); }) > 0) {
+  }
+  return found;
+}
+
+std::string exchange(const std::vector<const ColumnOrigin*>& columns, const std::string& table) {
+  std::string away, back;
+  for (const auto* column : columns) {
+    const auto between = quote_identifier(column->name + "__new"), name = quote_identifier(column->name);
+    away +=
+        fmt::format("ALTER TABLE {} RENAME COLUMN {} TO {}; ", table, quote_identifier(column->recorded_name), between);
+    back += fmt::format("ALTER TABLE {} RENAME COLUMN {} TO {}; ", table, between, name);
+  }
+  return away + back;
+}
+
+}  // namespace
+
+Retyping retype(const Origins& origins, const ColumnOrigin& column, const Table& target, const QualifiedName& place) {
+  const auto table = place.quoted(), name = quote_identifier(column.name);
+  const auto columns = exchanged(origins, target);
+  if (std::ranges::find(columns, &column) != columns.end()) return {exchange(columns, table), false};
+  const bool made_again =
+      column.recorded_name.empty() &&
+      std::ranges::any_of(origins.dropped, [&](const auto& dropped) { return dropped.recorded_name == column.name; });
+  if (made_again) {
+    auto addition = column;
+    addition.defined_at = place;
+    return {fmt::format("ALTER TABLE {} DROP COLUMN {}; {}; ", table, name, add_column(addition, false).statement),
+            false};
+  }
+  const auto plain = column.type.substr(0, column.type.find(" COLLATE "));
+  return {fmt::format("ALTER TABLE {0} ALTER COLUMN {1} TYPE {2} USING {1}::{3}; ", table, name, column.type, plain),
+          true};
+}
+
+namespace {
+
+bool has_schema(pg::Control& connection, Side side, const std::string& name) {
+  return pg::control(side, "looking for a schema", [&] {
+    pqxx::nontransaction tx(connection);
+    return tx.exec_params1("select exists (select from pg_catalog.pg_namespace where nspname = $1)", name)[0]
+        .as<bool>();
+  });
+}
+
+}  // namespace
+
+std::string rename_statements(pg::Control& source, pg::Control& target, const QualifiedName& from,
+                              const QualifiedName& to) {
   std::string sql;
-  if (from.schema != to.schema)
-    sql += fmt::format("ALTER TABLE {} SET SCHEMA {}; ", from.quoted(), quote_identifier(to.schema));
+  if (from.schema != to.schema) {
+    const auto was = quote_identifier(from.schema), is = quote_identifier(to.schema);
+    const bool is_there = has_schema(target, Side::target, to.schema);
+    if (!is_there && !has_schema(source, Side::source, from.schema)) {
+      sql += fmt::format("ALTER SCHEMA {} RENAME TO {}; ", was, is);
+    } else {
+      if (!is_there) sql += fmt::format("CREATE SCHEMA IF NOT EXISTS {}; ", is);
+      sql += fmt::format("ALTER TABLE {} SET SCHEMA {}; ", from.quoted(), is);
+    }
+  }
   if (from.name != to.name)
     sql += fmt::format("ALTER TABLE {} RENAME TO {}; ", QualifiedName{to.schema, from.name}.quoted(),
                        quote_identifier(to.name));

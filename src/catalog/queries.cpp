@@ -175,6 +175,55 @@ select distinct c.oid::bigint as table_oid
                      walk_types(version_num));
 }
 
+// The rows of tables are no types of their own. From 18 on NOT NULL of a domain is a constraint, too.
+std::string types_query(int version_num) {
+  return fmt::format(R"(
+with recursive roots as (
+  select distinct a.atttypid as root
+    from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
+   where c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped and a.atttypid >= 16384 and {}
+), {}
+select w.root::bigint as root, n.nspname as schema, t.typname as name, t.typtype as kind, t.typnotnull as not_null,
+       case t.typtype when 'd' then format_type(t.typbasetype, t.typtypmod)
+            when 'r' then (select format_type(r.rngsubtype, -1) from pg_range r where r.rngtypid = t.oid)
+            else '' end
+         || coalesce((select ' COLLATE ' || quote_ident(cn.nspname) || '.' || quote_ident(co.collname)
+                        from pg_collation co join pg_namespace cn on cn.oid = co.collnamespace
+                       where co.oid = case t.typtype when 'd' then t.typcollation
+                                           when 'r' then (select r.rngcollation from pg_range r where r.rngtypid = t.oid)
+                                      end and co.collname <> 'default'), '') as base,
+       array(select e.enumlabel from pg_enum e where e.enumtypid = t.oid order by e.enumsortorder)::text[] as labels,
+       array(select a.attname from pg_attribute a
+              where t.typtype = 'c' and a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped
+              order by a.attnum)::text[] as attribute_names,
+       array(select format_type(a.atttypid, a.atttypmod)
+                    || coalesce(' COLLATE ' || quote_ident(cn.nspname) || '.' || quote_ident(co.collname), '')
+               from pg_attribute a join pg_type ty on ty.oid = a.atttypid
+                    left join pg_collation co on co.oid = a.attcollation and a.attcollation <> ty.typcollation
+                    left join pg_namespace cn on cn.oid = co.collnamespace
+              where t.typtype = 'c' and a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped
+              order by a.attnum)::text[] as attribute_types,
+       array(select k.conname from pg_constraint k where k.contypid = t.oid and k.contype = 'c'
+              order by k.conname)::text[] as constraint_names,
+       array(select pg_get_constraintdef(k.oid) from pg_constraint k where k.contypid = t.oid and k.contype = 'c'
+              order by k.conname)::text[] as constraint_texts
+  from walk w join pg_type t on t.oid = w.type_oid join pg_namespace n on n.oid = t.typnamespace
+ where t.oid >= 16384 and (t.typtype in ('e', 'd', 'r')
+        or t.typtype = 'c' and exists (select from pg_class c where c.oid = t.typrelid and c.relkind = 'c')))",
+                     kUserRelation, walk_types(version_num));
+}
+
+std::string collations_query() {
+  return fmt::format(R"(
+select a.attrelid::bigint as table_oid, a.attname as name,
+       quote_ident(cn.nspname) || '.' || quote_ident(co.collname) as collation
+  from pg_attribute a join pg_class c on c.oid = a.attrelid join pg_namespace n on n.oid = c.relnamespace
+       join pg_type t on t.oid = a.atttypid and t.typcollation <> a.attcollation
+       join pg_collation co on co.oid = a.attcollation join pg_namespace cn on cn.oid = co.collnamespace
+ where c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped and {})",
+                     kUserRelation);
+}
+
 std::string sequences_query() {
   return fmt::format(R"(
 select c.oid::bigint as oid, n.nspname as schema, c.relname as name, s.seqincrement as increment, s.seqmin as minimum,

@@ -24,6 +24,12 @@ std::string deferrable_keys_query();
 std::string types_without_equality_query(int version_num);
 // Tables whose row type is used in a column of some relation, directly or inside another type: table_oid. No `$1`.
 std::string row_types_in_use_query(int version_num);
+// One row per column type of user tables and type that it is made of (type.hpp): root (the column's type), schema,
+// name, kind, not_null, base, labels, attribute_names, attribute_types, constraint_names, constraint_texts (text[]). No
+// `$1`.
+std::string types_query(int version_num);
+// Columns with a collation that is not their type's own: table_oid, name, collation (quoted, qualified). No `$1`.
+std::string collations_query();
 // One row per sequence: oid, schema, name, increment, minimum, maximum, cycles, readable. No `$1`.
 std::string sequences_query();
 

@@ -33,6 +33,11 @@ int Shape::number_of(const std::string& column) const {
   return found == former.end() ? 0 : found->second;
 }
 
+bool Shape::was_altered(const Column& column) const {
+  const auto version = versions.find(column.number);
+  return version != versions.end() && version->second != column.version;
+}
+
 Shape shape_of(const Table& table) {
   Shape shape;
   shape.filenode = table.filenode;
@@ -52,6 +57,7 @@ std::string to_json(const Shape& shape) {
             {"columns", numbered(shape.columns)},
             {"versions", numbered(shape.versions)}};
   if (shape.parents) json["parents"] = *shape.parents;
+  if (shape.toast != 0) json["toast"] = shape.toast;
   if (!shape.former.empty()) json["former"] = shape.former;
   // Names may be in the encoding of a source that says SQL_ASCII.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -62,6 +68,7 @@ std::optional<Shape> parse_shape(const std::string& text) {
   if (!json.is_object() || !json.contains("columns")) return std::nullopt;
   Shape shape;
   shape.filenode = json.value("filenode", Oid{0});
+  shape.toast = json.value("toast", Oid{0});
   shape.columns = read_numbered(json["columns"]);
   shape.versions = read_numbered(json.value("versions", Json::object()));
   shape.attributes = json.value("attributes", shape.columns.empty() ? 0 : shape.columns.rbegin()->first);
@@ -84,22 +91,16 @@ ShapeChange compare(const Shape& recorded, const Table& now) {
     if (column != nullptr && column->number != number) change.other.push_back(name);
     if (!has_number(now, number)) change.gone.emplace(number, name);
   }
-  bool same_columns = change.gone.empty() && change.other.empty();
   for (const auto& column : now.columns) {
     if (column.name == kGuardColumn) continue;
     const auto known = recorded.columns.find(column.number);
     if (known == recorded.columns.end()) {
-      same_columns = false;
       if (has_gap_below(recorded, now, column.number)) change.unclear.push_back(column.name);
       continue;
     }
-    if (known->second != column.name) same_columns = false;
-    const auto version = recorded.versions.find(column.number);
-    if (rewritten && version != recorded.versions.end() && version->second != column.version)
-      change.altered.push_back(column.name);
+    if (rewritten && recorded.was_altered(column)) change.altered.push_back(column.name);
   }
   change.moved = recorded.parents && *recorded.parents != now.parents;
-  change.same = same_columns && !rewritten && !change.moved && recorded.parents && !recorded.versions.empty();
   return change;
 }
 

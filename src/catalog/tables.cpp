@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "identity.hpp"
+#include "names.hpp"
 #include "queries.hpp"
 
 namespace pgbaton::catalog {
@@ -69,16 +70,6 @@ Column read_column(const pqxx::row& row) {
   column.generated = letter(row, "generated");
   column.fixed_bytes = row["fixed_bytes"].as<int>();
   return column;
-}
-
-std::vector<std::string> read_names(const pqxx::field& field) {
-  std::vector<std::string> names;
-  auto parser = field.as_array();
-  for (auto [what, text] = parser.get_next(); what != pqxx::array_parser::juncture::done;
-       std::tie(what, text) = parser.get_next()) {
-    if (what == pqxx::array_parser::juncture::string_value) names.push_back(text);
-  }
-  return names;
 }
 
 void load_columns(Transaction& transaction, const TableMap& by_oid, const std::vector<Oid>& lookup_only, int version) {

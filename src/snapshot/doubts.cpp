@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <pgbaton/catalog/choice.hpp>
-#include <pgbaton/catalog/origin.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -13,10 +12,6 @@ namespace pgbaton::snapshot {
 namespace {
 
 using state::DoubtKind;
-
-constexpr std::string_view kProve =
-    "`pgbaton verify` compares it, with --repair it mends it; once the replica is ready, `pgbaton resync` copies it "
-    "again";
 
 std::string names(const std::vector<std::string>& columns) {
   std::vector<std::string> quoted;
@@ -32,20 +27,23 @@ bool makes_schema(const state::Replica& replica) {
 
 }  // namespace
 
-DoubtFinder::DoubtFinder(pg::Control& source, const std::vector<catalog::Table>& source_tables,
-                         const std::vector<catalog::Table>& target_tables, const std::set<QualifiedName>& published,
+DoubtFinder::DoubtFinder(const Catalogs& source, const Catalogs& target, const std::set<QualifiedName>& published,
                          const std::vector<state::TableState>& states, const state::Replica& replica)
-    : source_(source), published_(published), makes_schema_(makes_schema(replica)) {
+    : source_(source), target_(target), published_(published), makes_schema_(makes_schema(replica)) {
   for (const auto& choice : catalog::recorded_choices(replica.options))
     if (!choice.columns.empty()) with_column_list_.insert(parse_qualified_name(choice.name));
-  for (const auto& table : source_tables) source_by_oid_.emplace(table.oid, &table);
-  for (const auto& table : target_tables) {
+  for (const auto& table : source.tables) source_by_oid_.emplace(table.oid, &table);
+  for (const auto& table : target.tables) {
     target_by_oid_.emplace(table.oid, &table);
     target_by_name_.emplace(table.name, &table);
   }
   for (const auto& state : states) {
     known_.emplace(state.name, state.source_oid);
     known_oids_.insert(state.source_oid);
+    const auto table = source_by_oid_.find(state.source_oid);
+    if (table != source_by_oid_.end() && state.phase != state::TablePhase::skipped && !state.detached &&
+        !state.source_shape.empty() && on_target(state) != nullptr)
+      looked_at_.insert(table->second->name);
   }
 }
 
@@ -66,23 +64,13 @@ bool DoubtFinder::is_published(const catalog::Table& table) const {
   return parent != source_by_oid_.end() && is_published(*parent->second);
 }
 
-std::string DoubtFinder::bounds(const catalog::Table& table) {
-  return pg::control(Side::source, "reading the bounds of " + table.name.quoted(), [&]() -> std::string {
-    pqxx::nontransaction tx(source_);
+std::string DoubtFinder::bounds(const Catalogs& side, const catalog::Table& table) {
+  const auto where = &side == &source_ ? Side::source : Side::target;
+  return pg::control(where, "reading the bounds of " + table.name.quoted(), [&]() -> std::string {
+    pqxx::nontransaction tx(side.connection);
     const auto rows = tx.exec_params(
         "select pg_get_expr(relpartbound, oid) from pg_catalog.pg_class where oid = $1 and relispartition", table.oid);
     return rows.empty() ? "…" : rows[0][0].as<std::string>();
-  });
-}
-
-std::string DoubtFinder::generation_clause(const catalog::Table& table, const catalog::Column& column) {
-  return pg::control(Side::source, "reading what a column is generated from", [&]() -> std::string {
-    pqxx::nontransaction tx(source_);
-    const auto rows = tx.exec_params(
-        "select pg_get_expr(adbin, adrelid) from pg_catalog.pg_attrdef where adrelid = $1 and adnum = $2", table.oid,
-        column.number);
-    return fmt::format("GENERATED ALWAYS AS ({}) {}", rows.empty() ? "…" : rows[0][0].as<std::string>(),
-                       column.generated == 'v' ? "VIRTUAL" : "STORED");
   });
 }
 
@@ -98,7 +86,7 @@ void DoubtFinder::compare_name(const catalog::Table& table, const state::TableSt
     return;
   }
   disagreeing_.insert(table.oid);
-  const auto statements = catalog::rename_statements(target.name, table.name);
+  const auto statements = catalog::rename_statements(source_.connection, target_.connection, target.name, table.name);
   add(state.name, DoubtKind::differs,
       fmt::format("is called {} on the source and {} on the target", table.name.quoted(), target.name.quoted()),
       "on the target: " + statements.substr(0, statements.size() - 2));
@@ -118,18 +106,39 @@ std::vector<std::string> DoubtFinder::parent_names(const std::map<catalog::Oid, 
   return found;
 }
 
+// Attached again to where it was: rows go to it, or do not.
+void DoubtFinder::compare_bounds(const catalog::Table& table, const catalog::Table& target) {
+  if (table.parent_oid == 0 || target.parent_oid == 0) return;
+  const auto here = bounds(source_, table), there = bounds(target_, target);
+  if (here == there) return;
+  const auto parent = target_by_oid_.find(target.parent_oid);
+  if (parent == target_by_oid_.end()) return;
+  differs(table, fmt::format("is a partition {} on the source and {} on the target", here, there),
+          fmt::format("on the target: ALTER TABLE {0} DETACH PARTITION {1}; ALTER TABLE {0} ATTACH PARTITION {1} {2}",
+                      parent->second->name.quoted(), target.name.quoted(), here));
+}
+
+// A new file that neither TRUNCATE, whose news the stream has, nor a new column explains. CLUSTER and VACUUM FULL do,
+// and cannot be told from SET UNLOGGED and SET LOGGED; where the server allows that, only a comparison tells.
+bool DoubtFinder::may_have_been_unlogged(const catalog::Table& table, const catalog::Shape& recorded) const {
+  if (table.kind != 'r' || recorded.filenode == 0 || recorded.filenode == table.filenode) return false;
+  if (source_.named.contains(table.oid) || table.attribute_count > recorded.attributes) return false;
+  const auto toast = source_.toast.find(table.oid);
+  return toast == source_.toast.end() || recorded.toast != toast->second;
+}
+
 // Only when it changed since: the target may be partitioned in another way on purpose.
 void DoubtFinder::compare_parent(const catalog::Table& table, const catalog::Table& target,
                                  const catalog::ShapeChange& change) {
   if (!change.moved) return;
   const auto here = parent_names(source_by_oid_, table), there = parent_names(target_by_oid_, target);
-  if (here == there) return;
+  if (here == there) return compare_bounds(table, target);
   const bool partition = table.parent_oid != 0 || target.parent_oid != 0;
   const auto alter = [&](const std::string& parent, bool attach) {
     if (!partition)
       return fmt::format("ALTER TABLE {} {}INHERIT {}", target.name.quoted(), attach ? "" : "NO ", parent);
     return fmt::format("ALTER TABLE {} {} PARTITION {}{}", parent, attach ? "ATTACH" : "DETACH", target.name.quoted(),
-                       attach ? " " + bounds(table) : "");
+                       attach ? " " + bounds(source_, table) : "");
   };
   std::string statements;
   for (const auto& parent : there)
@@ -142,54 +151,6 @@ void DoubtFinder::compare_parent(const catalog::Table& table, const catalog::Tab
   };
   differs(table, fmt::format("is {} on the source and {} on the target", words(here), words(there)),
           "on the target: " + statements.substr(0, statements.size() - std::min<std::size_t>(2, statements.size())));
-}
-
-// Of a column that no row has told the stream of yet, or never will: a generated one is in no stream.
-void DoubtFinder::compare_column(const catalog::Table& table, const catalog::Column& column,
-                                 const catalog::Shape& recorded, const state::TableState& state,
-                                 const catalog::Table& target) {
-  const auto quoted = quote_identifier(column.name);
-  const auto known = recorded.columns.find(column.number);
-  const auto alter = [&](const std::string& what) {
-    return "on the target: ALTER TABLE " + target.name.quoted() + what;
-  };
-  if (const auto* there = target.find_column(column.name); there != nullptr) {
-    const auto version = recorded.versions.find(column.number);
-    const bool altered = version != recorded.versions.end() && version->second != column.version;
-    if (makes_schema_ && altered && there->full_type != column.full_type && column.generated == ' ')
-      differs(table,
-              fmt::format("has column {} as {} on the source and {} on the target", quoted, column.full_type,
-                          there->full_type),
-              alter(fmt::format(" ALTER COLUMN {0} TYPE {1} USING {0}::{1}", quoted, column.full_type)));
-    return;
-  }
-  if (known != recorded.columns.end()) {
-    if (known->second != column.name && target.find_column(known->second) != nullptr)
-      differs(table,
-              fmt::format("has column {} on the source, which the target calls {}", quoted,
-                          quote_identifier(known->second)),
-              alter(fmt::format(" RENAME COLUMN {} TO {}", quote_identifier(known->second), quoted)));
-    return;  // else it was missing from the beginning
-  }
-  if (column.generated != ' ')
-    return differs(
-        table, fmt::format("lacks the generated column {} on the target", quoted),
-        alter(fmt::format(" ADD COLUMN {} {} {}", quoted, column.full_type, generation_clause(table, column))));
-  if (with_column_list_.contains(state.name)) return;
-  const auto origins = catalog::load_origins(source_, table.oid, state.source_shape);
-  const auto* origin = origins ? origins->find(column.name) : nullptr;
-  differs(
-      table, fmt::format("lacks column {} on the target", quoted),
-      "on the target: " + (origin == nullptr ? std::string("add it") : catalog::add_column(*origin, false).statement) +
-          " (with --drift add-columns its first row does that)");
-}
-
-void DoubtFinder::compare_columns(const catalog::Table& table, const state::TableState& state,
-                                  const catalog::Table& target) {
-  const auto recorded = catalog::parse_shape(state.source_shape);
-  if (!recorded) return;
-  for (const auto& column : table.columns)
-    if (column.name != kGuardColumn) compare_column(table, column, *recorded, state, target);
 }
 
 void DoubtFinder::doubt_columns(const catalog::Table& table, const catalog::ShapeChange& change) {
@@ -224,12 +185,19 @@ void DoubtFinder::look_at(const catalog::Table& table, const state::TableState& 
     add(table.name, DoubtKind::unproven,
         "was detached or attached as a partition on the source: what was written to it meanwhile may be missing",
         std::string(kProve));
+  else if (change.altered.empty() && recorded && may_have_been_unlogged(table, *recorded))
+    add(table.name, DoubtKind::unproven,
+        "was rewritten on the source, as CLUSTER and VACUUM FULL do and SET UNLOGGED, too: what was written to it "
+        "while "
+        "it was unlogged would be missing",
+        std::string(kProve));
   doubt_columns(table, change);
   const auto* target = on_target(state);
   if (target == nullptr) return;
   compare_name(table, state, *target);
   compare_parent(table, *target, change);
   compare_columns(table, state, *target);
+  compare_types(table, state, *target);
 }
 
 void DoubtFinder::look_at_skipped(const catalog::Table& table, const state::TableState& state) {

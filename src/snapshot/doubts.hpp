@@ -9,10 +9,13 @@
 //   DROP TABLE d; CREATE TABLE d                    another table of the same name: differs
 //   CREATE TABLE new                                outside
 #pragma once
+#include <pgbaton/catalog/origin.hpp>
 #include <pgbaton/catalog/shape.hpp>
+#include <pgbaton/catalog/type.hpp>
 #include <pgbaton/state/doubt.hpp>
 #include <pgbaton/state/store.hpp>
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -20,12 +23,24 @@
 
 namespace pgbaton::snapshot {
 
+inline constexpr std::string_view kProve =
+    "`pgbaton verify` compares it, with --repair it mends it; once the replica is ready, `pgbaton resync` copies it "
+    "again";
+
+// All of one side.
+struct Catalogs {
+  pg::Control& connection;
+  std::vector<catalog::Table> tables;
+  catalog::Types types;
+  // By table: the TOAST table, which ALTER TABLE, CLUSTER and VACUUM FULL give another oid, and TRUNCATE does not.
+  std::map<catalog::Oid, catalog::Oid> toast;
+  std::set<catalog::Oid> named;  // in some publication: the server refuses SET UNLOGGED of them
+};
+
 class DoubtFinder {
  public:
-  // `source_tables`: all of the source; `chosen`: those that the replica's own choice takes in. The connection is for
-  // details of what was found. References must outlive the finder.
-  DoubtFinder(pg::Control& source, const std::vector<catalog::Table>& source_tables,
-              const std::vector<catalog::Table>& target_tables, const std::set<QualifiedName>& published,
+  // References must outlive the finder.
+  DoubtFinder(const Catalogs& source, const Catalogs& target, const std::set<QualifiedName>& published,
               const std::vector<state::TableState>& states, const state::Replica& replica);
 
   void look_at(const catalog::Table& table, const state::TableState& state);
@@ -47,24 +62,43 @@ class DoubtFinder {
  private:
   void add(const QualifiedName& table, state::DoubtKind kind, std::string reason, std::string remedy);
   bool is_published(const catalog::Table& table) const;
-  std::string bounds(const catalog::Table& table);
+  std::string bounds(const Catalogs& side, const catalog::Table& table);
+  void compare_bounds(const catalog::Table& table, const catalog::Table& target);
+  bool may_have_been_unlogged(const catalog::Table& table, const catalog::Shape& recorded) const;
   std::string generation_clause(const catalog::Table& table, const catalog::Column& column);
   void compare_name(const catalog::Table& table, const state::TableState& state, const catalog::Table& target);
   void compare_parent(const catalog::Table& table, const catalog::Table& target, const catalog::ShapeChange& change);
   void compare_columns(const catalog::Table& table, const state::TableState& state, const catalog::Table& target);
-  void compare_column(const catalog::Table& table, const catalog::Column& column, const catalog::Shape& recorded,
-                      const state::TableState& state, const catalog::Table& target);
+  // One pair of tables, and the shape that was recorded.
+  struct Pair {
+    const catalog::Table &table, &target;
+    const state::TableState& state;
+    const catalog::Shape& recorded;
+  };
+  void compare_column(const Pair& pair, const catalog::Column& column);
+  void compare_column_type(const Pair& pair, const catalog::Column& column, const catalog::Column& there);
+  void lacks_column(const Pair& pair, const catalog::Column& column);
+  // `remedy` makes the statement of the table to alter, which may be an ancestor. A column that an ancestor gives to
+  // the table is told of with that one.
+  void column_differs(const Pair& pair, const catalog::Column& column, const std::string& reason,
+                      const std::function<std::string(const catalog::Origins& origins, const QualifiedName&)>& remedy);
+  std::string collation(const catalog::Types& types, const catalog::Table& table, const std::string& column) const;
+  void compare_types(const catalog::Table& table, const state::TableState& state, const catalog::Table& target);
+  void compare_type(const catalog::Table& table, const catalog::Type& here, const catalog::Type& there);
+  void find_renamed_type(const catalog::Table& table, const catalog::Type& type, const catalog::Column& there);
   std::vector<std::string> parent_names(const std::map<catalog::Oid, const catalog::Table*>& tables,
                                         const catalog::Table& table) const;
   void differs(const catalog::Table& table, std::string reason, std::string remedy);
   void doubt_columns(const catalog::Table& table, const catalog::ShapeChange& change);
 
-  pg::Control& source_;
+  const Catalogs &source_, &target_;
   std::map<catalog::Oid, const catalog::Table*> source_by_oid_, target_by_oid_;
   std::map<QualifiedName, const catalog::Table*> target_by_name_;
   const std::set<QualifiedName>& published_;
   std::map<QualifiedName, catalog::Oid> known_;  // tables of the replica, by name
   std::set<catalog::Oid> known_oids_;
+  std::set<QualifiedName> looked_at_;  // tables of the source that are compared
+  std::set<std::string> statements_;   // remedies that were told
   std::set<catalog::Oid> disagreeing_;
   std::vector<state::Store::Rename> renames_;
   bool makes_schema_ = true;                  // --schema full: types are those of the source

@@ -35,6 +35,19 @@ std::set<QualifiedName> published_tables(pg::Control& source, const state::Repli
   return published;
 }
 
+Catalogs load_catalogs(pg::Control& connection, Side side) {
+  Catalogs all{connection, catalog::load_tables(connection, {}, side), catalog::load_types(connection, side), {}, {}};
+  pg::control(side, "reading what is published by name", [&] {
+    pqxx::nontransaction tx(connection);
+    for (const auto& row : tx.exec("select distinct prrelid::bigint from pg_catalog.pg_publication_rel"))
+      all.named.insert(row[0].as<catalog::Oid>());
+    for (const auto& row : tx.exec("select oid::bigint, reltoastrelid::bigint from pg_catalog.pg_class where relkind = "
+                                   "'r' and reltoastrelid <> 0 and oid >= 16384"))
+      all.toast.emplace(row[0].as<catalog::Oid>(), row[1].as<catalog::Oid>());
+  });
+  return all;
+}
+
 bool publishes_changes(const state::TableState& state) {
   return !state.inserts_only && state.phase != state::TablePhase::skipped;
 }
@@ -48,9 +61,10 @@ bool ChangeReport::warn_once(const std::string& about, const std::string& messag
 }
 
 // What there is to compare is all in here, so the target is left alone while it stays the same.
-std::string ChangeReport::picture(const std::vector<catalog::Table>& tables, const std::set<QualifiedName>& published) {
+std::string ChangeReport::picture(const Catalogs& source, const std::set<QualifiedName>& published) {
   std::string now;
-  for (const auto& table : tables)
+  for (const auto& [name, type] : source.types.by_name) now += catalog::to_text(type) + "\n";
+  for (const auto& table : source.tables)
     now += fmt::format("{}{}{}{}{}\n", table.oid, table.name.quoted(), published.contains(table.name),
                        static_cast<int>(table.identity), catalog::shape_json(table));
   return now;
@@ -99,7 +113,12 @@ void ChangeReport::keep_shape(const Where& where, const catalog::Table& table, c
     return column.name == kGuardColumn || stays(column.name) ||
            (column.generated != ' ' && recorded->columns.contains(column.number));
   });
-  if (has_all) seen.source_shape = catalog::to_json(catalog::succeed(*recorded, table, kept));
+  if (has_all) {
+    auto shape = catalog::succeed(*recorded, table, kept);
+    const auto found = where.toast.find(table.oid);
+    shape.toast = found == where.toast.end() ? 0 : found->second;
+    seen.source_shape = catalog::to_json(shape);
+  }
   if (seen.source_shape == state.source_shape && seen.note == state.note) return;
   state::Store(where.target()).store_observed(where.replica, seen);
   state = std::move(seen);
@@ -107,16 +126,17 @@ void ChangeReport::keep_shape(const Where& where, const catalog::Table& table, c
 
 std::vector<state::Doubt> ChangeReport::look(pg::Control& source, const std::function<pg::Control&()>& target,
                                              const state::Replica& replica, std::vector<state::TableState>& tables) {
-  const auto source_tables = catalog::load_tables(source);
+  const Catalogs here = load_catalogs(source, Side::source);
+  const auto& source_tables = here.tables;
   const auto published = published_tables(source, replica);
-  auto now = picture(source_tables, published);
+  auto now = picture(here, published);
   if (now == seen_ && !changing_) return {};
-  const auto target_tables = catalog::load_tables(target(), {}, Side::target);
+  const Catalogs there = load_catalogs(target(), Side::target);
   const auto chosen = chosen_tables(source_tables, replica);
   std::map<catalog::Oid, state::TableState*> known;
   for (auto& state : tables) known[state.source_oid] = &state;
 
-  DoubtFinder finder(source, source_tables, target_tables, published, tables, replica);
+  DoubtFinder finder(here, there, published, tables, replica);
   const auto for_known = [&](const auto& work) {
     for (const auto& table : source_tables)
       if (const auto found = known.find(table.oid); found != known.end())
@@ -145,7 +165,8 @@ std::vector<state::Doubt> ChangeReport::look(pg::Control& source, const std::fun
   // Only now: a shape that is known is not in doubt again.
   for_known([&](const catalog::Table& table, state::TableState& state) {
     const auto* on_target = finder.on_target(state);
-    if (on_target != nullptr && finder.agrees(table.oid)) keep_shape({target, replica}, table, *on_target, state);
+    if (on_target != nullptr && finder.agrees(table.oid))
+      keep_shape({target, replica, here.toast}, table, *on_target, state);
   });
   state::Store(target()).rename_tables(replica, finder.renames());
   for (const auto& [from, to] : finder.renames())

@@ -7,6 +7,7 @@
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/copy/finalize.hpp>
+#include <pgbaton/pg/ping.hpp>
 #include <pgbaton/snapshot/clone.hpp>
 #include <pgbaton/source/publication.hpp>
 #include <pgbaton/source/slot.hpp>
@@ -206,19 +207,54 @@ RemovalReport remove_replica(const pg::Endpoint& source_endpoint, const pg::Endp
   return report;
 }
 
+namespace {
+
+[[noreturn]] void throw_not_gone(const std::string& what, const std::string& hint) {
+  throw Error(ErrorKind::usage, "--source-is-gone: " + what).side(Side::source).hint(hint);
+}
+
+// In the source's cluster, whatever database the connection string names. The slot's name is unique there, and while a
+// database is there it may have publications of ours.
+bool has_remnants(pg::Control& source, const state::Replica& replica) {
+  return pg::control(Side::source, "looking for the replica's slot and database", [&] {
+    pqxx::nontransaction tx(source);
+    return tx
+        .exec_params1(
+            "select exists (select from pg_catalog.pg_database where datname = $1) or exists (select from "
+            "pg_catalog.pg_replication_slots where slot_name = $2)",
+            replica.source_database, replica.slot)[0]
+        .as<bool>();
+  });
+}
+
+}  // namespace
+
 void require_source_gone(const pg::Endpoint& source_endpoint, const pg::Endpoint& target_endpoint,
                          const std::string& name) {
   const auto target = pg::open_control(target_endpoint, "remove");
   const auto replica = state::Store(*target).load_replica(name);
-  RemovalReport unreachable;
-  const auto source = replica ? open_or_report(source_endpoint, unreachable, "") : nullptr;
-  if (!source) return;
+  if (!replica) return;
+  std::unique_ptr<pg::Control> source;
+  try {
+    source = pg::open_control(source_endpoint, "remove");
+  } catch (const Error& error) {
+    if (error.sqlstate().empty() && !pg::answers(source_endpoint)) return;
+    throw_not_gone(
+        "a server answers at the source's address, and may have a slot of this replica (" + error.message() + ")",
+        "Mend the connection and leave --source-is-gone out: pgbaton drop removes both sides. If this server "
+        "is not the source, give no --source (nor PGBATON_SOURCE, nor source: in a file).");
+  }
   const auto server = catalog::load_server(*source, Side::source);
   const bool other_cluster = server.system_identifier != 0 && server.system_identifier != replica->source_system_id;
-  if (other_cluster || server.database != replica->source_database) return;
-  throw Error(ErrorKind::usage, "--source-is-gone: the source answers, and may have a slot of this replica")
-      .side(Side::source)
-      .hint("Leave --source-is-gone out: pgbaton drop removes both sides.");
+  if (other_cluster || !has_remnants(*source, *replica)) return;
+  if (server.database == replica->source_database)
+    throw_not_gone("the source answers, and may have a slot of this replica",
+                   "Leave --source-is-gone out: pgbaton drop removes both sides.");
+  throw_not_gone(fmt::format("the source's cluster answers (as database {}), and may have a slot of this replica",
+                             quote_identifier(server.database)),
+                 fmt::format("Name database {} in --source and leave --source-is-gone out: pgbaton drop removes both "
+                             "sides.",
+                             quote_identifier(replica->source_database)));
 }
 
 RemovalReport remove_from_target(const pg::Endpoint& target_endpoint, const ReplicaNames& names) {

@@ -77,6 +77,13 @@ class Judge {
       else
         others.push_back(was_renamed ? missing(difference) : remedy(difference));
     }
+    // Columns that exchanged their names have one remedy.
+    for (std::size_t i = 0; i < others.size(); ++i)
+      for (std::size_t j = i + 1; j < others.size(); ++j)
+        if (others[i].statement == others[j].statement) {
+          others[i].text += "; " + others[j].text;
+          others.erase(others.begin() + static_cast<std::ptrdiff_t>(j--));
+        }
     std::ranges::move(others, std::back_inserter(renames));
     return renames;
   }
@@ -116,10 +123,22 @@ class Judge {
         const auto type = type_name(policy_.source(), difference.type_oid, difference.type_modifier);
         const auto text = fmt::format("column {} is {} on the source and {} on the target", quote_identifier(column),
                                       type, table_.find_column(column)->full_type);
-        return {text, alter(column, fmt::format("TYPE {0} USING {1}::{0}", type, quote_identifier(column)))};
+        return retyped(text, column, type);
       }
     }
     return {};
+  }
+
+  Remedy retyped(const std::string& text, const std::string& column, const std::string& type) {
+    const auto* now = origin(column);
+    // What the source has today may be another column, or of another type again.
+    if (now == nullptr || (now->type != type && !now->type.starts_with(type + " COLLATE ")))
+      return {text, alter(column, fmt::format("TYPE {0} USING {1}::{0}", type, quote_identifier(column)))};
+    const auto how = catalog::retype(*origins_, *now, table_, now->defined_at);
+    return {text, how.statements.substr(0, how.statements.size() - 2),
+            how.casts ? "where values could not be cast and became others (USING NULL), or the source used another "
+                        "expression, pgbaton resync of the table"
+                      : ""};
   }
 
   Remedy missing(const Difference& difference) {

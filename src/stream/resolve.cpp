@@ -106,6 +106,19 @@ std::optional<catalog::Table> meant_table(const ToResolve& request) {
   return std::move(tables.front());
 }
 
+// For a table whose name another one is to get: three may exchange theirs.
+std::string free_name(pg::Control& target, const QualifiedName& name) {
+  constexpr std::size_t kRoom = 54;  // of 63 bytes
+  std::size_t cut = std::min(kRoom, name.name.size());
+  while (cut > 0 && cut < name.name.size() && (static_cast<unsigned char>(name.name[cut]) & 0xC0) == 0x80)
+    --cut;  // not inside a UTF-8 character
+  const auto base = name.name.substr(0, cut);
+  auto free = base + "__was";
+  for (int i = 2; catalog::load_table(target, {name.schema, free}, Side::target); ++i)
+    free = fmt::format("{}__was{}", base, i);
+  return free;
+}
+
 catalog::Table find_target(const ToResolve& request) {
   auto& target = request.target;
   const auto& relation = request.relation;
@@ -120,8 +133,8 @@ catalog::Table find_target(const ToResolve& request) {
   std::string statements;
   if (renamed && named)
     statements = fmt::format("ALTER TABLE {} RENAME TO {}; ", named->name.quoted(),
-                             quote_identifier(named->name.name + "__was"));
-  if (renamed) statements += catalog::rename_statements(meant->name, relation.name);
+                             quote_identifier(free_name(target, named->name)));
+  if (renamed) statements += catalog::rename_statements(request.policy.source(), target, meant->name, relation.name);
   const auto message = renamed
                            ? "the table was renamed on the source; the target still calls it " + meant->name.quoted()
                            : "the table does not exist on the target";

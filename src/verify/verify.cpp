@@ -18,6 +18,7 @@
 #include "digest.hpp"
 #include "drill.hpp"
 #include "repair.hpp"
+#include "verdict.hpp"
 
 namespace pgbaton::verify {
 namespace {
@@ -65,8 +66,9 @@ class Run {
     report_.differences_total = report_.remaining = found.total;
     report_.differences = found.differences;
     std::ranges::sort(report_.differences, in_order);
+    verdict_->found(found.tables);
     if (options_.repair && found.total > 0) repair(std::move(found));
-    judge_doubts();
+    report_.doubts = verdict_->settle(report_.tables);
     report_.time = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
     note();
     return std::move(report_);
@@ -92,30 +94,7 @@ class Run {
           .hint(replica ? "Let `pgbaton clone` come to its end first." : "Make one with `pgbaton clone`.");
     replica_ = std::move(*replica);
     require_choice(options_.filter, replica_, store_.load_tables(replica_), *source_);
-    doubts_ = state::load_doubts(*target_, replica_.name);
-  }
-
-  // A whole comparison without a difference settles what was in doubt when it began; a part of one does not.
-  void judge_doubts() {
-    if (doubts_.empty()) return;
-    const bool whole = options_.where.empty() && options_.sample_percent == 100;
-    std::int64_t last_id = 0;
-    for (const auto& doubt : doubts_) last_id = std::max(last_id, doubt.id);
-    std::vector<QualifiedName> equal;
-    for (const auto& table : report_.tables)
-      if (whole && (report_.remaining == 0 || !has_differences(table.name))) equal.push_back(table.name);
-    state::settle_doubts(*target_, replica_.name, equal, last_id);
-    const auto is_chosen = [&](const QualifiedName& name) {
-      return options_.filter.empty() ||
-             std::ranges::find(report_.tables, name, &TableResult::name) != report_.tables.end();
-    };
-    for (auto& doubt : state::load_doubts(*target_, replica_.name))
-      if (doubt.kind != state::DoubtKind::outside && is_chosen(doubt.table)) report_.doubts.push_back(std::move(doubt));
-  }
-  // At the first comparison; what was repaired since is not looked up.
-  bool has_differences(const QualifiedName& name) const {
-    const auto table = std::ranges::find(report_.tables, name, &TableResult::name);
-    return table == report_.tables.end() || table->differences > 0;
+    verdict_.emplace(*target_, replica_, options_);
   }
 
   stream::SharedCut cut(std::optional<Milliseconds> hold) {
@@ -260,6 +239,7 @@ class Run {
       repair_listed(plans, std::move(found.differences));
       const auto before = found.total;
       found = compare(all_again ? std::vector<QualifiedName>{} : names);
+      verdict_->compared_again(found.tables);
       // More than kListed: the others had no turn yet.
       report_.remaining = found.total;
       // A table that failed may have taken all the places in the list: from now on it comes last.
@@ -350,8 +330,8 @@ class Run {
   state::Store store_;
   const std::uint32_t seed_;
   state::Replica replica_;
-  std::vector<state::Doubt> doubts_;  // as they were at the beginning
-  std::int64_t tables_version_ = 0;   // as read before the last plan
+  std::optional<Verdict> verdict_;
+  std::int64_t tables_version_ = 0;  // as read before the last plan
   std::unique_ptr<stream::OwnWriter> writer_;
   Report report_;
   std::map<QualifiedName, Error> failures_;  // of the last round of repairs
@@ -371,28 +351,6 @@ bool Report::equal() const {
 
 Report run(const Options& options, const std::stop_token& stop) {
   return Run(options, stop).all();
-}
-
-std::vector<state::Doubt> prove(Options options, const std::stop_token& stop) {
-  auto target = pg::open_control(options.stream.target, "doubts");
-  const auto open = [&] {
-    auto doubts = state::load_doubts(*target, options.names.name);
-    std::erase_if(doubts, [](const auto& doubt) { return doubt.kind == state::DoubtKind::outside; });
-    return doubts;
-  };
-  const auto differing = [](const auto& doubt) { return doubt.kind == state::DoubtKind::differs; };
-  auto doubts = open();
-  if (doubts.empty() || std::ranges::any_of(doubts, differing)) return doubts;
-  options.repair = false;
-  options.where.clear();
-  options.sample_percent = 100;
-  options.filter = {};
-  for (const auto& doubt : doubts) options.filter.include_tables.push_back(doubt.table.quoted());
-  log::info("comparing {}, which DDL has put in doubt", fmt::join(options.filter.include_tables, ", "));
-  target.reset();
-  run(options, stop);
-  target = pg::open_control(options.stream.target, "doubts");
-  return open();
 }
 
 }  // namespace pgbaton::verify

@@ -1,6 +1,6 @@
 // DDL that sends nothing: a table that it may have left different is named, and kept from passing for whole, until a
 // comparison, a resync or a person settles it.
-#include "support/pair.hpp"
+#include "doubt_fixture.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -11,36 +11,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-class DoubtTest : public PairTest {
- protected:
-  static Arguments drain(const Arguments& more = {}) {
-    Arguments all{"--until", "caught-up"};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-  ToolResult follow(const Arguments& more = {}) {
-    auto result = run("follow", drain(more));
-    EXPECT_EQ(result.code, 0) << result;
-    return result;
-  }
-  // "table kind: reason", by table.
-  std::string doubts() {
-    return target().scalar(
-        "select coalesce(string_agg(table_name || ' ' || kind || ': ' || reason, E'\\n' order by table_name, id), '') "
-        "from pgbaton.doubt");
-  }
-  // What stands between these words in a message.
-  static std::string between(const std::string& text, const std::string& before, const std::string& after) {
-    const auto at = text.find(before);
-    const auto end = at == std::string::npos ? at : text.find(after, at + before.size());
-    if (end == std::string::npos) return {};
-    return text.substr(at + before.size(), end - at - before.size());
-  }
-  static std::string statements(const ToolResult& result) {
-    return between(result.err, "On the target run: ", "then run the same command again");
-  }
-};
 
 // The rows differ though every change is applied; verify, resync and finish judge by the rows.
 TEST_F(DoubtTest, S38_RowsThatARewriteChangedAreNotTakenForProven) {
@@ -253,12 +223,7 @@ TEST_F(DoubtTest, S38_DdlWithoutARowAfterIt) {
     EXPECT_EQ(run("verify", {"--include-table", "child"}).code, 6);
   }
   for (auto* cluster : {&source(), &target()}) cluster->exec("drop table was_unlogged");
-  for (const auto& row :
-       target().query("select remedy from pgbaton.doubt where kind = 'differs' and remedy like 'on the "
-                      "target: %'")) {
-    auto sql = row[0]->substr(std::string("on the target: ").size());
-    target().exec(sql.substr(0, sql.find(" (with --drift")));
-  }
+  run_remedies();
   follow();
   EXPECT_EQ(run("verify").code, 0);
   EXPECT_THAT(doubts(), Not(HasSubstr("differs")));

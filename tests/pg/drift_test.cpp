@@ -188,7 +188,7 @@ TEST_F(DriftTest, S34_NewPartitionsMidStream) {
   EXPECT_TRUE(marker_arrives()) << follower.err();
   expect_equal();
   Load load(source().conninfo(), 2, [](Load::Turn& turn) {
-    const auto id = std::to_string(1000 + turn.round * 2 + turn.thread);
+    const auto id = std::to_string(5000 + turn.round * 2 + turn.thread);
     turn.session.exec("insert into p values (" + id + ", " + std::to_string(turn.round % 20) + ", 'load')");
     turn.session.exec("update p set d = (d + 10) % 20, v = v || '.' where id = " + id);
   });

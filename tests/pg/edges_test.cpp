@@ -229,6 +229,16 @@ void EdgesTest::source_that_is_gone() {
   create("gone", "create table t (id int primary key); insert into t values (1)");
   succeed("gone", "clone", {"--until", "caught-up"});
   expect_refused(run_in("gone", "drop", {"--source-is-gone"}), 2, {"the source answers", "removes both sides"});
+  const auto drop_by = [&](const std::string& conninfo) {
+    return Tool::run(
+        {"drop", "--name", "gone", "--source", conninfo, "--target", target().conninfo("gone"), "--source-is-gone"});
+  };
+  expect_refused(drop_by(source().conninfo("postgres")), 2,
+                 {"the source's cluster answers (as database \"postgres\")", "Name database \"gone\" in --source"});
+  for (const std::string wrong : {" dbname=nowhere", " user=nobody_of_this_name"})
+    expect_refused(drop_by(source().conninfo("gone") + wrong), 2,
+                   {"a server answers at the source's address", "give no --source"});
+  EXPECT_EQ(target().number("select count(*) from pgbaton.replica", "gone"), 1);
   source().stop();
   const auto half = run_in("gone", "drop");
   EXPECT_EQ(half.code, 1) << half;

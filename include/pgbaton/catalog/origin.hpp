@@ -42,8 +42,19 @@ struct ColumnAddition {
 };
 ColumnAddition add_column(const ColumnOrigin& column, bool repeatable);
 
-// ALTER TABLE statements, each with "; " behind it; "" when the names are the same.
-std::string rename_statements(const QualifiedName& from, const QualifiedName& to);
+// What gives the column of the target's table, called `place` in the statements, the type of the source's: where
+// columns exchanged their names, the same renames (the same text for each of them); where one was made again under its
+// name, DROP and ADD; else ALTER … TYPE, which may meet values that cannot be cast.
+struct Retyping {
+  std::string statements;  // each with "; " behind it
+  bool casts = false;
+};
+Retyping retype(const Origins& origins, const ColumnOrigin& column, const Table& target, const QualifiedName& place);
+
+// What gives the target's table `from` the name that it has on the source: ALTER TABLE statements, each with "; "
+// behind it; "" when the names are the same. Where the schema as a whole was renamed on the source, ALTER SCHEMA does.
+std::string rename_statements(pg::Control& source, pg::Control& target, const QualifiedName& from,
+                              const QualifiedName& to);
 
 // Nothing when the table is gone. `recorded_shape` is a Shape as JSON (shape.hpp), or "".
 std::optional<Origins> load_origins(pg::Control& source, Oid table, const std::string& recorded_shape);

@@ -2,7 +2,7 @@
 // JSON in pgbaton.table_state.source_shape. Pure: no connection.
 //
 //   {"filenode": 16384, "attributes": 3, "columns": {"1": "id", "3": "v"}, "versions": {"1": "731", "3": "731"},
-//    "parents": "16380:731", "former": {"u": 3}}
+//    "parents": "16380:731", "former": {"u": 3}, "toast": 16390}
 //
 // An attribute number belongs to one column for ever (src/backend/catalog/heap.c, RemoveAttributeById keeps the row).
 #pragma once
@@ -16,6 +16,7 @@ namespace pgbaton::catalog {
 
 struct Shape {
   Oid filenode = 0;
+  Oid toast = 0;                        // the TOAST table; 0: none, or not known
   int attributes = 0;                   // relnatts: numbers up to it were given when this was recorded
   std::map<int, std::string> columns;   // by attribute number; without the guard column
   std::map<int, std::string> versions;  // xmin of the column's row in pg_attribute: another one after ALTER COLUMN
@@ -24,6 +25,8 @@ struct Shape {
 
   // The number of the column that had this name, now or formerly; 0 none.
   int number_of(const std::string& column) const;
+  // Whether ALTER COLUMN or RENAME has touched it since; false for one that is not recorded.
+  bool was_altered(const Column& column) const;
 };
 
 Shape shape_of(const Table& table);
@@ -36,7 +39,6 @@ std::optional<Shape> parse_shape(const std::string& json);
 
 // What has become of a recorded table.
 struct ShapeChange {
-  bool same = false;                 // nothing that the record says is different now
   std::map<int, std::string> gone;   // recorded columns that were dropped
   std::vector<std::string> other;    // recorded names that another column has now: made anew, or exchanged
   std::vector<std::string> unclear;  // new columns with a number above one that came and went unrecorded: rows may have

@@ -14,6 +14,8 @@
 
 namespace pgbaton::snapshot {
 
+struct Catalogs;
+
 // Finds why the replica may not be whole (state/doubt.hpp) and stores it; warns, once for each: of that, of tables
 // whose updates are published though they have no usable identity any more (they fail on the source), and of columns
 // that were dropped on the source and stay on the target (also an event, and a note in `status`). Keeps the recorded
@@ -30,9 +32,10 @@ class ChangeReport {
   struct Where {
     const std::function<pg::Control&()>& target;
     const state::Replica& replica;
+    const std::map<catalog::Oid, catalog::Oid>& toast;  // of the source, by table
   };
   bool warn_once(const std::string& about, const std::string& message);
-  static std::string picture(const std::vector<catalog::Table>& tables, const std::set<QualifiedName>& published);
+  static std::string picture(const Catalogs& source, const std::set<QualifiedName>& published);
   void warn_of_identity(const catalog::Table& table, const state::TableState& state);
   void report_dropped(const Where& where, const std::string& column, const catalog::Table& table,
                       state::TableState& seen);

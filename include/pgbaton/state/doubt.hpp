@@ -2,10 +2,12 @@
 // come from looks at the catalogs (snapshot/recheck.hpp). Stored in pgbaton.doubt; `ready` waits for them to be
 // settled, `finish` proves or refuses, `status` and `verify` show them.
 #pragma once
+#include <pgbaton/base/lsn.hpp>
 #include <pgbaton/base/name.hpp>
 #include <pgbaton/pg/control.hpp>
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,5 +38,18 @@ void store_doubts(pg::Control& target, const std::string& replica, const std::st
 // Unproven ones of these tables, up to this number: the tables were compared afterwards, and are equal.
 void settle_doubts(pg::Control& target, const std::string& replica, const std::vector<QualifiedName>& tables,
                    std::int64_t up_to_id);
+
+// Rows that a comparison found to differ.
+struct Finding {
+  QualifiedName table;
+  std::int64_t rows = 0;
+  Lsn cut_lsn;
+};
+// Each is an unproven doubt, and an event `doubt`. A comparison of the whole table replaces what an earlier one found;
+// one of a part adds to nothing that is known. Returns the numbers of those that are stored: none in a schema of a
+// version that did not have them.
+std::set<std::int64_t> store_findings(pg::Control& target, const std::string& replica, const std::string& generation,
+                                      const std::vector<Finding>& found, bool whole);
+void remove_doubts(pg::Control& target, const std::string& replica, const std::set<std::int64_t>& ids);
 
 }  // namespace pgbaton::state
