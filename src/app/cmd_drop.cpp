@@ -78,8 +78,9 @@ void print_removal(const Context& context, const RemovalResult& result) {
     text += fmt::format("complete up to {}: the target has everything that the source committed before it\n",
                         to_string(result.complete_lsn));
   if (!result.not_carried.empty())
-    text += fmt::format("NOT THERE  {}: came to the source later, and the replica did not have {}\n",
-                        fmt::join(result.not_carried, ", "), result.not_carried.size() == 1 ? "it" : "them");
+    text += fmt::format(
+        "NOT THERE  {}: not part of the replica (came to the source later, or was detached on both sides)\n",
+        fmt::join(result.not_carried, ", "));
   if (text.empty())
     text = fmt::format("nothing of a replica named {} is on either side: nothing to remove\n", context.names.name);
   print(text);

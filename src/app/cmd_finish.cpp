@@ -16,6 +16,7 @@
 #include <pgbaton/source/history.hpp>
 #include <pgbaton/source/slot.hpp>
 #include <pgbaton/state/doubt.hpp>
+#include <pgbaton/state/writable.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -224,6 +225,7 @@ bool nothing_to_do(const Context& context, state::Store& store) {
 int run_finish(Context& context) {
   context.source();
   auto target = pg::open_control(context.target(), "state");
+  state::require_writable(*target);
   state::Store before(*target);
   if (nothing_to_do(context, before)) return 0;
   EventFile events(context);  // before anything is made: its path may be wrong

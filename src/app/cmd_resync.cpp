@@ -6,6 +6,7 @@
 #include <pgbaton/resync/resync.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
 #include <pgbaton/state/doubt.hpp>
+#include <pgbaton/state/writable.hpp>
 #include <pgbaton/stream/own_writer.hpp>
 
 #include <algorithm>
@@ -40,10 +41,30 @@ class Resync {
   void run() {
     replica_ = require_replica(context_, store_);
     require_copied(replica_);
+    state::require_writable(*target_);
+    require_unbroken(context_, store_, replica_);
     store_.install();  // a newer version of the state, if it is due
     auto wanted = find_wanted();
     lease_.emplace(
         state::Lease::acquire(shadow_clone_options(context_).target, names_.name, context_.options.take_over));
+    try {
+      run(wanted);
+    } catch (const Error& error) {
+      if (!stopped_at(error, wanted)) throw;
+      log::warning("{}; {} leaves the stream at once, since it is copied again", error.describe(), error.table());
+      writer_.reset();
+      auto left = wanted.names;
+      const auto out = detached_tables().names;
+      std::erase_if(left, [&](const auto& table) { return std::ranges::find(out, table) != out.end(); });
+      if (!left.empty()) resync::detach(store_, replica_, left, {}, context_.stop);
+      run(wanted);
+    }
+  }
+
+  const resync::HandedOver& result() const { return total_; }
+
+ private:
+  void run(Tables wanted) {
     writer_ = stream::OwnWriter::start(context_.stream_options(true), replica_.name,
                                        [this](const Error& error) { record_error(context_, error); });
     wait_until_ready();
@@ -62,9 +83,13 @@ class Resync {
     if (!wanted.names.empty()) round(wanted);
   }
 
-  const resync::HandedOver& result() const { return total_; }
+  // The stream that we drive ourselves cannot get past a row of a table that is to be copied again anyway.
+  bool stopped_at(const Error& error, const Tables& wanted) {
+    return error.kind() == ErrorKind::rejected && writer_ && !wanted.adding &&
+           require_replica(context_, store_).phase == state::Phase::ready &&
+           std::ranges::any_of(wanted.names, [&](const auto& table) { return table.quoted() == error.table(); });
+  }
 
- private:
   Tables find_wanted() {
     const auto& given = context_.options;
     return {given.add ? resync::find_new_tables(*source_, store_, replica_, given.tables)
@@ -226,6 +251,7 @@ int mend_rows(const Context& context) {
     state::Store store(*target);
     const auto replica = require_replica(context, store);
     require_copied(replica);
+    require_unbroken(context, store, replica);
     const auto tables =
         resync::find_tables(*pg::open_control(context.source(), "resync"), store, replica, context.options.tables);
     for (const auto& state : store.load_tables(replica))

@@ -2,15 +2,30 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/copy/finalize.hpp>
+#include <pgbaton/state/writable.hpp>
 
 #include "command.hpp"
 #include "render.hpp"
+#include "writer.hpp"
 
 namespace pgbaton::app {
+
+namespace {
+
+// Whatever the replica is called: a source that has gone back in time has given out less than the target may hold.
+void require_unbroken_history(const Context& context, pg::Control& target) {
+  state::Store store(target);
+  for (const auto& name : store.replica_names())
+    if (const auto replica = store.load_replica(name)) require_unbroken(context, store, *replica);
+}
+
+}  // namespace
 
 int run_sequences(Context& context) {
   auto source = pg::open_control(context.source(), "sequences");
   auto target = pg::open_control(context.target(), "sequences");
+  state::require_writable(*target);
+  require_unbroken_history(context, *target);
   std::vector<QualifiedName> missing;
   std::int64_t set = copy::copy_sequences(*source, *target, context.options.gap, &missing);
   const auto total = set + static_cast<std::int64_t>(missing.size());

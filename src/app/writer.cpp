@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/catalog/server.hpp>
 #include <pgbaton/snapshot/take_in.hpp>
+#include <pgbaton/source/history.hpp>
 #include <pgbaton/source/open_reader.hpp>
 #include <pgbaton/source/slot.hpp>
 #include <pgbaton/state/doubt.hpp>
@@ -108,6 +110,15 @@ void say_if_not_ready(const Context& context, const std::string& name) {
 }
 
 }  // namespace
+
+void require_unbroken(const Context& context, state::Store& store, const state::Replica& replica) {
+  if (!replica.history_break) return;
+  auto source = pg::open_control(context.source(), "history");
+  const auto server = catalog::load_server(*source, Side::source);
+  if (server.system_identifier != 0 && server.system_identifier != replica.source_system_id) return;  // not its source
+  source::require_history(*source, context.source(),
+                          source::expected_history(replica, store.load_progress(replica), store.load_tables(replica)));
+}
 
 StreamRun run_stream(const Context& context, state::Lease& lease, const state::Replica& replica,
                      const stream::Until& until, bool completes) {

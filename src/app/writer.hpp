@@ -22,6 +22,9 @@ Writer become_writer(const Context& context);
 
 // The replica, or Error(usage) "no such replica".
 state::Replica require_replica(const Context& context, state::Store& store);
+// Error(boundary_lost) when the source was found to have gone back in time, and nothing shows that this is another
+// server than the one found then: it may hold less than the target.
+void require_unbroken(const Context& context, state::Store& store, const state::Replica& replica);
 // Error(usage) when the copy is not complete.
 void require_copied(const state::Replica& replica);
 

@@ -84,6 +84,16 @@ std::string drop_statement(const copy::TocEntry& entry) {
   return "";
 }
 
+bool hangs_on_others(pg::Control& source, const catalog::Table& table) {
+  return pg::control(Side::source, "reading what " + table.name.quoted() + " inherits from", [&] {
+    pqxx::nontransaction tx(source);
+    return tx
+        .exec_params1("select exists (select from pg_catalog.pg_inherits where $1::oid in (inhrelid, inhparent))",
+                      table.oid)[0]
+        .as<bool>();
+  });
+}
+
 // Drops the (empty) table and makes it from the archive, in one transaction.
 void make_anew(const Build& build, const catalog::Table& table) {
   auto entries = entries_of(*build.archive, table);
@@ -105,44 +115,80 @@ void make_anew(const Build& build, const catalog::Table& table) {
         .side(Side::target)
         .sqlstate(error.sqlstate())
         .table(table.name.quoted())
-        .hint("Drop what depends on it on the target, then run the same command again.");
+        .hint(hangs_on_others(*build.source, table)
+                  ? "Alter the tables of its tree on the target like the source's and run the same command again, or "
+                    "begin anew with --restart."
+                  : "Drop what depends on it on the target, then run the same command again.");
   }
 }
 
-bool hangs_on_others(pg::Control& source, const catalog::Table& table) {
-  return pg::control(Side::source, "reading what " + table.name.quoted() + " inherits from", [&] {
-    pqxx::nontransaction tx(source);
-    return tx
-        .exec_params1("select exists (select from pg_catalog.pg_inherits where $1::oid in (inhrelid, inhparent))",
-                      table.oid)[0]
-        .as<bool>();
+void alter(const Build& build, const QualifiedName& table, const std::string& statements) {
+  pg::control(Side::target, "altering " + table.quoted(), [&] {
+    pqxx::work tx(*build.target);
+    tx.exec0("set local lock_timeout = '30s'");
+    tx.exec(statements);
+    tx.commit();
   });
 }
 
-// Columns that came to the table or its ancestors since: tables that hang on each other cannot be made anew one by one,
-// and some of them may have their rows. Left alone is what each of those rows may hold another value in. What older
-// rows hold stands with the table itself, never with a partitioned ancestor.
-void add_inherited_columns(const Build& build, const catalog::Table& table) {
+// What a column that the target's table lacks takes; "" when each row may hold another value in it. What older rows
+// hold stands with the table itself, never with a partitioned ancestor.
+std::string make_column(const catalog::ColumnOrigin& column, const catalog::Table& target) {
+  if (!column.recorded_name.empty() && target.find_column(column.recorded_name) != nullptr)
+    return fmt::format("ALTER TABLE {} RENAME COLUMN {} TO {}", target.name.quoted(),
+                       quote_identifier(column.recorded_name), quote_identifier(column.name));
+  if (column.generated != ' ' || column.identity != ' ' || !column.old_value || !column.recorded_name.empty())
+    return {};
+  const auto addition = catalog::add_column(column, true);
+  return addition.statement + (addition.afterwards.empty() ? "" : "; " + addition.afterwards);
+}
+
+// Of a column that is there, but was altered or made again on the source. What that has done to rows that are copied
+// already is a doubt (doubts.hpp).
+std::string alter_column(const catalog::Origins& origins, const catalog::ColumnOrigin& column,
+                         const catalog::Table& target) {
+  const auto& there = *target.find_column(column.name);
+  if (there.generated != column.generated || there.identity != column.identity || column.generated != ' ') return {};
+  if (there.full_type != column.type && !column.type.starts_with(there.full_type + " COLLATE "))
+    return catalog::retype(origins, column, target, target.name).statements;
+  if (there.not_null != column.not_null)
+    return fmt::format("ALTER TABLE {} ALTER COLUMN {} {} NOT NULL", target.name.quoted(),
+                       quote_identifier(column.name), column.not_null ? "SET" : "DROP");
+  return {};
+}
+
+// A child may have another default than its parent.
+std::string alter_default(const catalog::ColumnOrigin& column, const catalog::Table& own) {
+  const auto* there = own.find_column(column.name);
+  if (there == nullptr || there->has_default == !column.default_expression.empty() || column.generated != ' ')
+    return {};
+  return fmt::format("ALTER TABLE ONLY {} ALTER COLUMN {} {}", own.name.quoted(), quote_identifier(column.name),
+                     column.default_expression.empty() ? "DROP DEFAULT" : "SET DEFAULT " + column.default_expression);
+}
+
+// Columns of the table or its ancestors that came or were altered since: tables that hang on each other cannot be made
+// anew one by one, and some of them may have their rows.
+void mend_columns(const Build& build, const catalog::Table& table) {
   std::string shape;  // as it was recorded: that of now says nothing about the rows
   for (const auto& state : state::Store(*build.target).load_tables(build.replica))
     if (state.source_oid == table.oid) shape = state.source_shape;
   const auto origins = catalog::load_origins(*build.source, table.oid, shape);
   if (!origins) return;
+  const auto mend = [&](const catalog::ColumnOrigin& column, const QualifiedName& where,
+                        const std::string& statements) {
+    if (statements.empty()) return;
+    log::info("{}: column {} changed while it was to be copied: {}", table.name.quoted(), quote_identifier(column.name),
+              statements);
+    alter(build, where, statements);
+  };
   for (const auto& column : origins->columns) {
     const auto target = catalog::load_table(*build.target, column.defined_at, Side::target);
-    if (!target || target->find_column(column.name) != nullptr) continue;
-    if (column.generated != ' ' || column.identity != ' ' || !column.old_value || !column.recorded_name.empty())
-      continue;
-    const auto addition = catalog::add_column(column, true);
-    log::info("{}: column {} came while it was to be copied: {}", table.name.quoted(), quote_identifier(column.name),
-              addition.statement);
-    pg::control(Side::target, "adding a column to " + column.defined_at.quoted(), [&] {
-      pqxx::work tx(*build.target);
-      tx.exec0("set local lock_timeout = '30s'");
-      tx.exec0(addition.statement);
-      if (!addition.afterwards.empty()) tx.exec0(addition.afterwards);
-      tx.commit();
-    });
+    if (!target) continue;
+    mend(column, target->name,
+         target->find_column(column.name) == nullptr ? make_column(column, *target)
+                                                     : alter_column(*origins, column, *target));
+    if (const auto own = catalog::load_table(*build.target, table.name, Side::target))
+      mend(column, own->name, alter_default(column, *own));
   }
 }
 
@@ -160,7 +206,7 @@ bool takes_rows_of(const catalog::Table& target, const catalog::Table& source) {
 // Whether a table that others hang on, or that hangs on others, could be brought into the source's shape in its place.
 bool mended_in_place(const Build& build, const catalog::Table& table) {
   if (!hangs_on_others(*build.source, table)) return false;
-  add_inherited_columns(build, table);
+  mend_columns(build, table);
   const auto target = catalog::load_table(*build.target, table.name, Side::target);
   return target && takes_rows_of(*target, table);
 }

@@ -127,6 +127,16 @@ bool DoubtFinder::may_have_been_unlogged(const catalog::Table& table, const cata
   return toast == source_.toast.end() || recorded.toast != toast->second;
 }
 
+// A partition has exactly its parent's columns. Any default below all boundaries guards rows as if there was none.
+std::string DoubtFinder::guard_of_new_parent(const std::vector<std::string>& parents, const catalog::Table& target) {
+  if (!target.has_guard_column) return {};
+  for (const auto& [name, table] : target_by_name_)
+    if (std::ranges::find(parents, name.quoted()) != parents.end() && !table->has_guard_column)
+      return fmt::format("ALTER TABLE {} ADD COLUMN {} pg_lsn NOT NULL DEFAULT '0/0'; ", name.quoted(),
+                         quote_identifier(kGuardColumn));
+  return {};
+}
+
 // Only when it changed since: the target may be partitioned in another way on purpose.
 void DoubtFinder::compare_parent(const catalog::Table& table, const catalog::Table& target,
                                  const catalog::ShapeChange& change) {
@@ -140,7 +150,7 @@ void DoubtFinder::compare_parent(const catalog::Table& table, const catalog::Tab
     return fmt::format("ALTER TABLE {} {} PARTITION {}{}", parent, attach ? "ATTACH" : "DETACH", target.name.quoted(),
                        attach ? " " + bounds(source_, table) : "");
   };
-  std::string statements;
+  std::string statements = partition ? guard_of_new_parent(here, target) : "";
   for (const auto& parent : there)
     if (std::ranges::find(here, parent) == here.end()) statements += alter(parent, false) + "; ";
   for (const auto& parent : here)
@@ -166,8 +176,25 @@ void DoubtFinder::doubt_columns(const catalog::Table& table, const catalog::Shap
   doubt(change.altered, "was altered on the source, and the table was rewritten (ALTER COLUMN TYPE does both)");
 }
 
+// Whoever took a partition out on both sides wants it left alone.
+bool DoubtFinder::left_the_replica(const catalog::Table& table, const state::TableState& state,
+                                   const std::optional<catalog::Shape>& recorded) const {
+  if (!recorded || recorded->parents.value_or("").empty() || !table.parents.empty() || is_published(table))
+    return false;
+  const auto* target = on_target(state);
+  return target != nullptr && target->parents.empty();
+}
+
 void DoubtFinder::look_at(const catalog::Table& table, const state::TableState& state) {
   const auto recorded = catalog::parse_shape(state.source_shape);
+  if (left_the_replica(table, state, recorded)) {
+    disagreeing_.insert(table.oid);
+    return add(
+        table.name, DoubtKind::outside,
+        "was detached from its partitioned table on both sides and is not part of this replica any more: what is "
+        "written to it since stays on the source",
+        "attached again on both sides it is; `pgbaton resync` copies it then");
+  }
   const auto change = recorded ? catalog::compare(*recorded, table) : catalog::ShapeChange{};
   const auto not_sent = [&](const std::string& why, const std::string& remedy) {
     differs(table, "is " + why + ": its changes do not come", remedy);

@@ -17,6 +17,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -63,6 +64,9 @@ class DoubtFinder {
   void add(const QualifiedName& table, state::DoubtKind kind, std::string reason, std::string remedy);
   bool is_published(const catalog::Table& table) const;
   std::string bounds(const Catalogs& side, const catalog::Table& table);
+  bool left_the_replica(const catalog::Table& table, const state::TableState& state,
+                        const std::optional<catalog::Shape>& recorded) const;
+  std::string guard_of_new_parent(const std::vector<std::string>& parents, const catalog::Table& target);
   void compare_bounds(const catalog::Table& table, const catalog::Table& target);
   bool may_have_been_unlogged(const catalog::Table& table, const catalog::Shape& recorded) const;
   std::string generation_clause(const catalog::Table& table, const catalog::Column& column);

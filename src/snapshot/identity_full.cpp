@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
-#include <pgbaton/source/slot.hpp>
+#include <pgbaton/source/lock_holders.hpp>
 
 #include <algorithm>
 #include <random>
@@ -32,34 +32,12 @@ bool try_once(pg::Control& source, const std::string& table) {
   }
 }
 
-// Whoever has any lock on it, the oldest transaction first.
 std::string holders(pg::Control& source, catalog::Oid table) {
-  pqxx::nontransaction tx(source);
   std::string text;
   std::size_t named = 0;
-  for (const auto& row : tx.exec_params(
-           "select distinct l.pid, coalesce(a.datname, '') as database, coalesce(a.usename, '') as user_name, "
-           "coalesce(a.application_name, '') as application_name, coalesce(a.state, '') as state, "
-           "left(regexp_replace(coalesce(a.query, ''), '\\s+', ' ', 'g'), 100) as query, "
-           "coalesce(extract(epoch from clock_timestamp() - a.xact_start), 0)::float8 as age "
-           "from pg_locks l left join pg_stat_activity a on a.pid = l.pid "
-           "where l.locktype = 'relation' and l.relation = $1 and l.granted and l.pid is distinct from "
-           "pg_backend_pid() order by age desc",
-           table)) {
+  for (const auto& holder : source::load_lock_holders(source, table)) {
     if (named++ == kMostNamed) break;
-    source::Blocker blocker;
-    if (row["pid"].is_null()) {
-      text += (text.empty() ? "" : "; ") + std::string("a prepared transaction (pg_prepared_xacts)");
-      continue;
-    }
-    blocker.pid = row["pid"].as<int>();
-    blocker.database = row["database"].as<std::string>();
-    blocker.user = row["user_name"].as<std::string>();
-    blocker.application_name = row["application_name"].as<std::string>();
-    blocker.state = row["state"].as<std::string>();
-    blocker.query = row["query"].as<std::string>();
-    blocker.age_seconds = row["age"].as<double>();
-    text += (text.empty() ? "" : "; ") + source::describe(blocker);
+    text += (text.empty() ? "" : "; ") + source::describe(holder);
   }
   return text;
 }

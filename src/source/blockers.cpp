@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <pgbaton/base/name.hpp>
+#include <pgbaton/source/lock_holders.hpp>
 #include <pgbaton/source/slot.hpp>
 
 namespace pgbaton::source {
@@ -22,6 +23,31 @@ select 0, gid, database, owner, '', 'prepared', '', extract(epoch from clock_tim
   from pg_prepared_xacts
  order by age desc limit 20)";
 
+constexpr const char* kHoldersQuery = R"(
+select coalesce(l.pid, 0) as pid, coalesce(p.gid, '') as gid, coalesce(a.datname, p.database, '') as database,
+       coalesce(a.usename, p.owner, '') as user_name, coalesce(a.application_name, '') as application_name,
+       coalesce(a.state, '') as state, left(regexp_replace(coalesce(a.query, ''), '\s+', ' ', 'g'), 100) as query,
+       coalesce(extract(epoch from clock_timestamp() - coalesce(a.xact_start, p.prepared)), 0)::float8 as age
+  from (select distinct pid, virtualtransaction from pg_locks
+         where locktype = 'relation' and relation = $1 and granted and pid is distinct from pg_backend_pid()
+           and database = (select oid from pg_database where datname = current_database())) l
+       left join pg_stat_activity a on a.pid = l.pid
+       left join pg_prepared_xacts p on l.pid is null and p.transaction::text = split_part(l.virtualtransaction, '/', 2)
+ order by age desc limit 20)";
+
+Blocker read_blocker(const pqxx::row& row) {
+  Blocker blocker;
+  blocker.pid = row["pid"].as<int>();
+  blocker.gid = row["gid"].as<std::string>();
+  blocker.database = row["database"].as<std::string>();
+  blocker.user = row["user_name"].as<std::string>();
+  blocker.application_name = row["application_name"].as<std::string>();
+  blocker.state = row["state"].as<std::string>();
+  blocker.query = row["query"].as<std::string>();
+  blocker.age_seconds = row["age"].as<double>();
+  return blocker;
+}
+
 std::string duration(double seconds) {
   return format_duration(std::chrono::duration_cast<Milliseconds>(std::chrono::duration<double>(seconds)));
 }
@@ -32,19 +58,17 @@ std::vector<Blocker> load_blockers(pg::Control& source) {
   return pg::control(Side::source, "looking for open transactions", [&] {
     pqxx::nontransaction transaction(source);
     std::vector<Blocker> blockers;
-    for (const auto& row : transaction.exec(kBlockersQuery)) {
-      Blocker blocker;
-      blocker.pid = row["pid"].as<int>();
-      blocker.gid = row["gid"].as<std::string>();
-      blocker.database = row["database"].as<std::string>();
-      blocker.user = row["user_name"].as<std::string>();
-      blocker.application_name = row["application_name"].as<std::string>();
-      blocker.state = row["state"].as<std::string>();
-      blocker.query = row["query"].as<std::string>();
-      blocker.age_seconds = row["age"].as<double>();
-      blockers.push_back(std::move(blocker));
-    }
+    for (const auto& row : transaction.exec(kBlockersQuery)) blockers.push_back(read_blocker(row));
     return blockers;
+  });
+}
+
+std::vector<Blocker> load_lock_holders(pg::Control& source, std::uint32_t table) {
+  return pg::control(Side::source, "looking for whoever holds a table", [&] {
+    pqxx::nontransaction transaction(source);
+    std::vector<Blocker> holders;
+    for (const auto& row : transaction.exec_params(kHoldersQuery, table)) holders.push_back(read_blocker(row));
+    return holders;
   });
 }
 

@@ -110,7 +110,14 @@ void store_doubts(pg::Control& target, const std::string& replica, const std::st
     pqxx::work tx(target);
     if (!is_current(tx, replica, generation)) return;
     remove_others(tx, replica, seen);
-    for (const auto& doubt : seen) insert(tx, replica, doubt);
+    for (const auto& doubt : seen) {
+      insert(tx, replica, doubt);
+      if (doubt.kind == DoubtKind::outside)
+        tx.exec_params0(
+            "delete from pgbaton.doubt where replica = $1 and schema_name = $2 and table_name = $3 and kind = "
+            "'unproven'",
+            replica, doubt.table.schema, doubt.table.name);
+    }
     tx.commit();
   });
 }

@@ -7,6 +7,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/state/lease.hpp>
+#include <pgbaton/state/writable.hpp>
 
 #include <unistd.h>
 
@@ -154,6 +155,8 @@ bool is_standby(pg::Control& connection) {
   return tx.exec1("select pg_is_in_recovery()")[0].as<bool>();
 }
 
+}  // namespace
+
 void require_writable(pg::Control& connection) {
   if (!pg::control(Side::target, "looking whether the target is a standby", [&] { return is_standby(connection); }))
     return;
@@ -161,8 +164,6 @@ void require_writable(pg::Control& connection) {
       .side(Side::target)
       .hint("Promote it, or give the primary's connection string.");
 }
-
-}  // namespace
 
 Lease Lease::acquire(const pg::Endpoint& target, const std::string& replica_name, bool take_over,
                      Milliseconds patience) {

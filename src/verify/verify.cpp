@@ -178,12 +178,23 @@ class Run {
         .hint("Give a condition over columns that each compared table has; choose tables with --include-table.");
   }
 
+  std::vector<state::TableState> tables() {
+    auto states = store_.load_tables(replica_);
+    for (const auto& doubt : state::load_doubts(*target_, replica_.name))
+      for (auto& state : states)
+        if (doubt.kind == state::DoubtKind::outside && state.name == doubt.table) {
+          state.phase = state::TablePhase::skipped;
+          state.note = doubt.reason;
+        }
+    return states;
+  }
+
   Plans plan(const std::vector<QualifiedName>& only) {
     auto source = pg::Connection::open(options_.stream.source, "verify");
     auto target = pg::Connection::open(options_.stream.target, "verify");
     tables_version_ = store_.load_progress(replica_).tables_version;
-    return plan_tables(options_, replica_, store_.load_tables(replica_), only, *source_, *target_,
-                       choose_hash_style(source, target), seed_);
+    return plan_tables(options_, replica_, tables(), only, *source_, *target_, choose_hash_style(source, target),
+                       seed_);
   }
 
   void look_closer(const stream::SharedCut& cut, const TablePlan& plan, const TableDigest& digest, Found& found) {

@@ -135,6 +135,29 @@ TEST_F(ResumeTest, S38_ColumnsOfParentsThatCameBetweenTwoRuns) {
   EXPECT_EQ(run("finish").code, 0);
   EXPECT_THAT(catalog_differences(source().conninfo(), target().conninfo()), IsEmpty());
 }
+
+// A column that is there on the target, and is another one on the source by now.
+TEST_F(ResumeTest, S38_ColumnsOfParentsThatWereMadeAgainBetweenTwoRuns) {
+  source().exec(
+      "create table par (id int primary key, v int, w int, d1 int); create table c1 (primary key (id)) inherits (par); "
+      "create table g1 (primary key (id)) inherits (c1); create table big (id int primary key, x text); "
+      "insert into big select i, repeat('x', 500) from generate_series(1, 2000) i; "
+      "insert into par select i, i, i, i from generate_series(1, 100) i; "
+      "insert into c1 select i, i, i, i from generate_series(1, 100) i; "
+      "insert into g1 select i, i, i, i from generate_series(1, 100) i");
+  const auto killed =
+      run("clone", {"--jobs", "1", "--drift", "add-columns"}, {{"PGBATON_FAILPOINTS", "table_copied=kill@2"}});
+  EXPECT_EQ(killed.code, 128 + SIGKILL) << killed;
+  source().exec(
+      "alter table par drop d1; alter table par add d1 int default 12; alter table par alter v set not null; "
+      "alter table par alter w type bigint; alter table c1 alter v set default 3");
+  const auto resumed = run("clone", {"--drift", "add-columns", "--until", "caught-up"});
+  EXPECT_EQ(resumed.code, 0) << resumed;
+  EXPECT_EQ(run("verify", {"--repair"}).code, 0) << "of the table that was copied before";
+  EXPECT_EQ(run("follow", {"--until", "caught-up"}).code, 0);
+  expect_equal();
+  EXPECT_EQ(run("finish").code, 0);
+}
 #endif
 
 TEST_F(ResumeTest, S13_KilledInTheMiddleOfOneBigCommit) {

@@ -250,8 +250,12 @@ TEST_F(FailoverTest, SourceThatWentBackIsRememberedWhenItHasWrittenOn) {
   ASSERT_EQ(source().scalar("select pg_current_wal_flush_lsn() > '" + status_field("lsn.applied") + "'::pg_lsn"), "t");
   expect_lost("found at");
   EXPECT_THAT(status_field("history_break.message"), HasSubstr("the source's WAL ends at"));
-  for (const Arguments& command :
-       {Arguments{"finish"}, {"verify"}, {"clone", "--schema", "none", "--until", "caught-up"}})
+  for (const Arguments& command : {Arguments{"finish"},
+                                   {"verify"},
+                                   {"sequences"},
+                                   {"resync", "t"},
+                                   {"resync", "t", "--where", "true"},
+                                   {"clone", "--schema", "none", "--until", "caught-up"}})
     expect_refused(run(command[0], {command.begin() + 1, command.end()}), 4, "the source's WAL ends at", kAnew);
   source().stop();
   target().exec("update pgbaton.replica set last_error = null");  // as a start that was killed leaves it

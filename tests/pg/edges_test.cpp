@@ -269,7 +269,7 @@ TEST_F(EdgesTest, StandbyAsTarget) {
   clone_until_caught_up();
   const Cluster standby(target(), {});
   ASSERT_TRUE(standby.wait_until("select count(*) from pgbaton.replica", "1"));
-  for (const auto* command : {"follow", "drop", "clone", "verify"}) {
+  for (const auto* command : {"follow", "drop", "clone", "verify", "finish", "sequences"}) {
     const auto result = Tool::run({command, "--source", source().conninfo(), "--target", standby.conninfo()});
     expect_refused(result, 3, {"the target is a standby", "Promote it, or give the primary's connection string"});
     EXPECT_THAT(result.err, Not(HasSubstr("XX000")));

@@ -17,7 +17,7 @@ namespace pgbaton::state {
 enum class DoubtKind {
   unproven,  // rows may differ: a comparison that finds no difference settles it, and so does a resync
   differs,   // seen in the catalogs; gone when it is not seen any more
-  outside    // a table of the source that the replica does not have
+  outside    // a table of the source that the replica does not have, or not any more
 };
 std::string_view to_string(DoubtKind kind);
 
@@ -32,6 +32,7 @@ struct Doubt {
 // By table. Empty without a schema, or with one of a version that did not have them.
 std::vector<Doubt> load_doubts(pg::Control& target, const std::string& replica);
 // Unproven ones of `seen` are added, the other kinds replace what was stored of them; each new one is an event `doubt`.
+// Of a table that is outside nothing is unproven.
 // Nothing happens when the generation is another one by now.
 void store_doubts(pg::Control& target, const std::string& replica, const std::string& generation,
                   const std::vector<Doubt>& seen);
