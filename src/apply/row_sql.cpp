@@ -221,8 +221,8 @@ Statement select_row(const RowTarget& target, wire::Tuple key_row) {
 namespace {
 
 // One row that equals `old_row`, as (tableoid, ctid). NULLs are equal to each other; types without equality compare as
-// text. Equality is not identity (1.0 = 1.00, -0 = 0, '1 day' = '24:00:00'): among equal rows one with the same text
-// wins.
+// text. Equality is not identity (1.0 = 1.00, -0 = 0, '1 day' = '24:00:00', 'a' = 'A' in a nondeterministic collation,
+// which "C" is not): among equal rows one with the same text wins.
 std::string one_equal_row(Statement& statement, const RowTarget& target, wire::Tuple old_row) {
   const TargetTable& table = target.table;
   std::vector<std::string> equal, same_text;
@@ -230,8 +230,8 @@ std::string one_equal_row(Statement& statement, const RowTarget& target, wire::T
     if (!is_known(old_row[i])) continue;
     const TargetColumn& c = table.columns[i];
     const std::string value = bind_column(statement, table, old_row, i);
-    const std::string as_text =
-        fmt::format("{} IS NOT DISTINCT FROM {}", text_of(c, "t." + c.quoted), text_of(c, "(" + value + ")"));
+    const std::string as_text = fmt::format("({}) COLLATE pg_catalog.\"C\" IS NOT DISTINCT FROM {}",
+                                            text_of(c, "t." + c.quoted), text_of(c, "(" + value + ")"));
     equal.push_back(c.has_equality ? fmt::format("t.{} IS NOT DISTINCT FROM {}", c.quoted, value) : as_text);
     if (c.has_equality && !c.type_is_integer) same_text.push_back(as_text);
   }
