@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "command.hpp"
+#include "findings.hpp"
 #include "rebuild_options.hpp"
 #include "render.hpp"
 
@@ -47,7 +48,10 @@ std::vector<snapshot::Finding> check_rebuild(const Context& context) {
 int run_check(Context& context) {
   if (context.options.rebuild) {
     const auto findings = check_rebuild(context);
-    print(context.options.json ? findings_json(findings) : findings_text(findings, colour_wanted()));
+    if (context.options.json)
+      print(findings_json(findings));
+    else
+      print(findings_text(findings, "a rebuild", colour_wanted()));
     return snapshot::has_blocker(findings) ? exit_code(ErrorKind::preflight) : 0;
   }
   snapshot::CheckOptions options;
@@ -58,7 +62,10 @@ int run_check(Context& context) {
     options.resume = context.has_target() && replica_exists(context);
     findings = snapshot::run_check(options, findings);
   }
-  print(context.options.json ? findings_json(findings) : findings_text(findings, colour_wanted()));
+  if (context.options.json)
+    print(findings_json(findings));
+  else
+    print(findings_text(findings, colour_wanted()));
   return snapshot::has_blocker(findings) ? exit_code(ErrorKind::preflight) : 0;
 }
 

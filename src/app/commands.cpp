@@ -13,10 +13,12 @@ const std::array kCommands = {
     Command{
         "check", kCheck, "", "look for everything that would make a clone fail or lose something",
         "Reads both sides in read-only transactions, changes nothing, and prints every finding with its severity and\n"
-        "what to do about it. Works without --target; the target's part is then left out. Ends with 0, or with 3 when\n"
+        "what to do about it (conditions and column lists of `tables` are tried and rolled back). Works without "
+        "--target; the target's part is then left out. Ends with 0, or with 3 when\n"
         "a blocker was found.",
         "pgbaton check --source service=shop\n"
-        "pgbaton check --source service=shop --target service=shop_copy --json",
+        "pgbaton check --source service=shop --target service=shop_copy --json\n"
+        "pgbaton check --rebuild --config /etc/pgbaton/app.yaml",
         run_check},
     Command{
         "clone", kClone, "", "slot, schema, copy, indexes, then the stream of changes",

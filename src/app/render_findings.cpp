@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "findings.hpp"
 #include "render.hpp"
 
 namespace pgbaton::app {
@@ -48,13 +49,17 @@ std::string group_text(const std::vector<Finding>& findings, Severity severity, 
 }  // namespace
 
 std::string findings_text(const std::vector<Finding>& findings, bool colour) {
+  return findings_text(findings, "a clone", colour);
+}
+
+std::string findings_text(const std::vector<Finding>& findings, std::string_view what, bool colour) {
   std::string text;
   for (const auto severity : {Severity::blocker, Severity::warning, Severity::note})
     text += group_text(findings, severity, colour);
   const bool blocked = snapshot::has_blocker(findings);
-  return text + fmt::format("{}, {}, {}: {}\n", count_of(findings, Severity::blocker),
-                            count_of(findings, Severity::warning), count_of(findings, Severity::note),
-                            blocked ? "a clone would be refused" : "a clone can start");
+  return text + fmt::format("{}, {}, {}: {} {}\n", count_of(findings, Severity::blocker),
+                            count_of(findings, Severity::warning), count_of(findings, Severity::note), what,
+                            blocked ? "would be refused" : "can start");
 }
 
 }  // namespace pgbaton::app

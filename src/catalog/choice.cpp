@@ -58,6 +58,7 @@ void choose_columns(Table& table, const TableChoice& choice) {
 void choose(Table& table, const TableChoice& choice) {
   if (!choice.columns.empty()) choose_columns(table, choice);
   table.row_filter = choice.where;
+  table.row_filter.erase(table.row_filter.find_last_not_of(" \n\r\t") + 1);  // YAML's `where: |` ends in a line break
 }
 
 bool is_in_tree(const std::vector<Table>& tables, const Table& table, Oid root) {

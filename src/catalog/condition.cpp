@@ -109,7 +109,7 @@ void require_condition(std::string_view text, std::string_view origin) {
 }
 
 std::string bracketed(std::string_view condition) {
-  return fmt::format("({}\n)", condition);
+  return fmt::format("({}{})", condition, condition.find("--") == condition.npos ? "" : "\n");
 }
 
 }  // namespace pgbaton::catalog

@@ -143,8 +143,13 @@ void drain(Descriptor& from, std::string& into) {
   if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN)) from.close();
 }
 
-void keep_tail(std::string& text) {
-  if (text.size() > 2 * kErrorsBytes) text.erase(0, text.size() - kErrorsBytes);
+void cut_head(std::string& text, std::size_t bytes) {
+  if (text.size() > bytes) text.erase(0, text.size() - bytes);
+}
+
+// Cuts seldom: each cut moves what stays.
+void keep_tail(std::string& text, std::size_t bytes) {
+  if (text.size() / 2 > bytes) cut_head(text, bytes);
 }
 
 class StopWatch {
@@ -167,7 +172,8 @@ class StopWatch {
   Deadline patience_ = Deadline::never();
 };
 
-Outcome collect(Child& child, Descriptor output, Descriptor errors, const std::stop_token& stop) {
+Outcome collect(Child& child, Descriptor output, Descriptor errors, std::size_t output_bytes,
+                const std::stop_token& stop) {
   Outcome outcome;
   StopWatch watch(child, stop);
   while (output.open() || errors.open()) {
@@ -175,7 +181,8 @@ Outcome collect(Child& child, Descriptor output, Descriptor errors, const std::s
     if (::poll(waits.data(), waits.size(), static_cast<int>(kStopInterval.count())) > 0) {
       if (waits[0].revents != 0) drain(output, outcome.output);
       if (waits[1].revents != 0) drain(errors, outcome.errors);
-      keep_tail(outcome.errors);
+      keep_tail(outcome.output, output_bytes);
+      keep_tail(outcome.errors, kErrorsBytes);
     }
     watch.look();
   }
@@ -183,7 +190,8 @@ Outcome collect(Child& child, Descriptor output, Descriptor errors, const std::s
     watch.look();
     ::poll(nullptr, 0, 5);
   }
-  if (outcome.errors.size() > kErrorsBytes) outcome.errors.erase(0, outcome.errors.size() - kErrorsBytes);
+  cut_head(outcome.output, output_bytes);
+  cut_head(outcome.errors, kErrorsBytes);
   outcome.exit_code = child.exit_code();
   if (watch.asked()) throw Error(ErrorKind::failed, "interrupted");
   return outcome;
@@ -214,7 +222,7 @@ Outcome run_command(const Command& command, const std::stop_token& stop) {
   int number = 0;
   if (::read(status.read.get(), &number, sizeof number) == sizeof number)
     throw system_error("starting " + command.program, number);
-  return collect(child, std::move(output.read), std::move(errors.read), stop);
+  return collect(child, std::move(output.read), std::move(errors.read), command.output_bytes, stop);
 }
 
 }  // namespace pgbaton::copy

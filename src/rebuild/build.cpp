@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/base/words.hpp>
 #include <pgbaton/copy/deferrable.hpp>
 #include <pgbaton/copy/finalize.hpp>
+#include <pgbaton/snapshot/blockers.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
 #include <pgbaton/snapshot/recheck.hpp>
 #include <pgbaton/source/slot.hpp>
@@ -62,7 +64,7 @@ class Builder {
     snapshot::CheckOptions check_options;
     check_options.clone = clone_;
     const auto findings = snapshot::run_check(check_options);
-    snapshot::require_no_blocker(findings);
+    snapshot::require_no_blocker(findings, kCheckCommand);
     for (const auto& finding : findings)
       if (finding.severity == snapshot::Severity::warning) log::warning("{}: {}", finding.object, finding.message);
   }
@@ -141,10 +143,10 @@ class Builder {
     PGBATON_FAILPOINT("rebuild_verifying");
     const auto report = verify::run(wanted, stop_);
     if (report.remaining > 0)
-      throw Error(
-          ErrorKind::differences,
-          fmt::format("--verify found {} differences in the new generation, the first in table {}", report.remaining,
-                      report.differences.empty() ? "?" : report.differences.front().table.quoted()))
+      throw Error(ErrorKind::differences,
+                  fmt::format("--verify found {} in the new generation, the first in table {}",
+                              counted(report.remaining, "difference"),
+                              report.differences.empty() ? "?" : report.differences.front().table.quoted()))
           .hint("The live database is as it was. Run it again; if it stays, report it.");
     summary.verified = true;
     auto connection = pg::open_control(target_, "state");

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include "build.hpp"
+#include "programs.hpp"
 #include "registry.hpp"
 
 namespace pgbaton::rebuild {
@@ -75,12 +77,18 @@ void check_name(const Options& options, const std::string& live, Findings& findi
 
 }  // namespace
 
-std::vector<snapshot::Finding> check(const Options& options) {
+std::vector<snapshot::Finding> check_place(const Options& options) {
   Findings findings;
   std::string live = live_name(options.place);
   check_name(options, live, findings);
   auto connection = snapshot::open_read_only(endpoint_of(options.place, options.place.maintenance_db));
   check_rights(options, read_rights(*connection, live), live, findings);
+  return findings;
+}
+
+std::vector<snapshot::Finding> check(const Options& options) {
+  auto findings = check_place(options);
+  for (auto& finding : check_programs(options)) findings.push_back(std::move(finding));
   return findings;
 }
 

@@ -174,7 +174,7 @@ snapshot::RemovalReport sweep_leftovers(Registry& registry) {
   return report;
 }
 
-std::vector<std::string> prune(Registry& registry, int keep) {
+std::vector<std::string> prune(Registry& registry, int keep, std::vector<std::string>& left) {
   const auto rows =
       registry.run("reading the registry",
                    fmt::format("select id from pgbaton.generation where live_database = {} and state = 'kept' "
@@ -185,7 +185,7 @@ std::vector<std::string> prune(Registry& registry, int keep) {
     for (const auto& row : rows) {
       if (row[0].as<std::int64_t>() != generation.id) continue;
       const auto report = remove_generation(registry, generation);
-      for (const auto& line : report.left) log::warning("left of an old generation: {}", line);
+      left.insert(left.end(), report.left.begin(), report.left.end());
       if (report.left.empty()) dropped.push_back(generation.kept_name());
     }
   }

@@ -24,7 +24,8 @@ snapshot::RemovalReport remove_generation(Registry& registry, const Generation& 
                                           Milliseconds patience = kDropPatience);
 // What runs that did not end have left, and slots of generations that do not serve any more. Needs the lock.
 snapshot::RemovalReport sweep_leftovers(Registry& registry);
-// Keeps the `keep` earlier generations that went last; their names are returned.
-std::vector<std::string> prune(Registry& registry, int keep);
+// Keeps the `keep` earlier generations that went last; the names of those that were dropped are returned, and what
+// could not be removed is added to `left`.
+std::vector<std::string> prune(Registry& registry, int keep, std::vector<std::string>& left);
 
 }  // namespace pgbaton::rebuild

@@ -12,7 +12,12 @@ void run_sql_files(const Place& place, const std::string& database, const std::v
 void require_readable(const std::vector<std::string>& files);
 
 // Environment: PGBATON_LIVE, PGBATON_DATABASE (as it is called now), PGBATON_GENERATION, PGBATON_POSITION. "" nothing.
+// Error(failed) holds the code and the last lines of both of its streams.
 void run_hook(std::string_view option, const std::string& command, const Generation& generation,
               const std::string& database, const std::stop_token& stop);
+
+// What can be said of them before anything is made, without running them: blockers for files that cannot be read, a
+// psql that is not there, and commands that sh cannot parse or whose program it would not find.
+std::vector<snapshot::Finding> check_programs(const Options& options);
 
 }  // namespace pgbaton::rebuild

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/snapshot/blockers.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -69,10 +70,8 @@ void preflight(const Options& options) {
   snapshot::CheckOptions check_options;
   check_options.clone = options.clone;
   check_options.with_target = false;
-  auto findings = snapshot::check_routes(check_options);
-  snapshot::require_no_blocker(findings);
-  findings = check(options);
-  snapshot::require_no_blocker(findings);
+  snapshot::require_no_blocker(snapshot::check_routes(check_options), kCheckCommand);
+  snapshot::require_no_blocker(check(options), kCheckCommand);
 }
 
 // What was made goes at once; what cannot go now goes with the next run.
@@ -85,15 +84,23 @@ void take_back(Registry& registry, const Generation& generation) noexcept {
   }
 }
 
-// The stream into a database that serves no more ends, and its slot goes.
-void retire(Registry& registry, Generation outgoing) {
+// The stream into a database that serves no more ends, and its slot goes. What could not be removed is returned.
+std::vector<std::string> retire(Registry& registry, Generation outgoing) {
   outgoing.state = "kept";
   PGBATON_FAILPOINT("rebuild_retiring");
-  if (outgoing.on_source.empty()) return;
+  if (outgoing.on_source.empty()) return {};
   const auto report = release_replica(registry, outgoing);
   log_report(report);
   if (report.left.empty()) registry.store_on_source(outgoing, "");
   PGBATON_FAILPOINT("rebuild_retired");
+  return report.left;
+}
+
+// A slot that stays holds WAL: a success that says nothing of it would be none.
+void require_nothing_left(const std::vector<std::string>& left) {
+  if (left.empty()) return;
+  throw Error(ErrorKind::failed, fmt::format("of former generations could not be removed: {}", fmt::join(left, "; ")))
+      .hint("The next run removes it, or `pgbaton drop`; until then a slot that is named holds WAL on the source.");
 }
 
 void exchange(Registry& registry, const Options& options, std::optional<Generation>& outgoing,
@@ -114,10 +121,13 @@ void clean_up(Registry& registry, const Options& options, const std::optional<Ge
               Generation incoming, Summary& summary, const std::stop_token& stop) {
   try {
     incoming.state = "live";
-    if (outgoing) retire(registry, *outgoing);
-    summary.dropped = prune(registry, options.keep);
+    std::vector<std::string> left;
+    if (outgoing) left = retire(registry, *outgoing);
+    summary.dropped = prune(registry, options.keep, left);
     PGBATON_FAILPOINT("rebuild_pruned");
     run_hook("after-swap", options.after_swap, incoming, incoming.live, stop);
+    if (options.mode == Mode::once) require_nothing_left(left);
+    for (const auto& line : left) log::error("of a former generation could not be removed: {}", line);  // streams on
   } catch (Error& error) {
     error.context(fmt::format("generation {} serves, but afterwards", incoming.id));
     throw;
@@ -164,7 +174,7 @@ Summary run(const Options& options, copy::CopyProgress& progress, const std::sto
 
 Summary roll_back(const Options& options, const std::stop_token& stop) {
   const auto start = Clock::now();
-  snapshot::require_no_blocker(check(options));
+  snapshot::require_no_blocker(check_place(options), kCheckCommand);
   Registry registry(options.place);
   registry.install();
   registry.lock();
@@ -175,7 +185,7 @@ Summary roll_back(const Options& options, const std::stop_token& stop) {
   summary.id = incoming.id;
   summary.position = incoming.position;
   exchange(registry, options, outgoing, incoming, summary, stop);
-  if (outgoing) retire(registry, *outgoing);
+  if (outgoing) require_nothing_left(retire(registry, *outgoing));
   summary.time = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
   return summary;
 }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/snapshot/blockers.hpp>
 #include <pgbaton/snapshot/check.hpp>
 
 #include <algorithm>
@@ -119,6 +120,10 @@ bool has_blocker(const std::vector<Finding>& findings) {
 }
 
 void require_no_blocker(const std::vector<Finding>& findings) {
+  require_no_blocker(findings, "pgbaton check");
+}
+
+void require_no_blocker(const std::vector<Finding>& findings, std::string_view command) {
   std::string text, remedy;
   int count = 0;
   for (const auto& finding : findings) {
@@ -127,7 +132,7 @@ void require_no_blocker(const std::vector<Finding>& findings) {
     if (count++ == 0) remedy = finding.remedy;
   }
   if (count == 0) return;
-  if (count > 1) remedy = "`pgbaton check` lists what to do about each; the first: " + remedy;
+  if (count > 1) remedy = fmt::format("`{}` lists what to do about each; the first: {}", command, remedy);
   throw Error(ErrorKind::preflight, text).hint(remedy);
 }
 

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/base/words.hpp>
+#include <pgbaton/source/try_details.hpp>
 
 #include <algorithm>
 
@@ -89,8 +91,10 @@ void check_guards(const TablePlan& plan, Findings& findings) {
                                      : "what is applied to it relies on the progress row alone"));
   }
   if (!columns.empty())
-    findings.note("table.guard_column", first_few(columns),
-                  fmt::format("{} tables have column {} on the target until `finish`", columns.size(), kGuardColumn));
+    findings.note(
+        "table.guard_column", first_few(columns),
+        fmt::format("{} column {} on the target until `finish`",
+                    counted(static_cast<std::int64_t>(columns.size()), "table has", "tables have"), kGuardColumn));
 }
 
 void check_publication(pg::Control& source, const std::string& name, const TablePlan& plan, Findings& findings) {
@@ -153,7 +157,7 @@ void check_other_kinds(pg::Control& source, const CheckOptions& options, Finding
   auto temporary = tx.exec1("select count(*) from pg_class where relpersistence = 't' and relkind in ('r', 'p')");
   if (auto count = temporary[0].as<std::int64_t>(); count > 0)
     findings.note("source.temporary_tables", "pg_temp",
-                  fmt::format("{} temporary tables of living sessions: they are never copied", count));
+                  fmt::format("{} of living sessions, never copied", counted(count, "temporary table")));
   std::vector<std::string> logical;
   for (auto row :
        tx.exec("select 'publication ' || quote_ident(pubname) from pg_publication where pubname not like "
@@ -165,7 +169,7 @@ void check_other_kinds(pg::Control& source, const CheckOptions& options, Finding
                   "publications and subscriptions of the source are not made on the target");
   auto large_objects = tx.exec1("select count(*) from pg_largeobject_metadata")[0].as<std::int64_t>();
   if (large_objects > 0) {
-    auto message = fmt::format("{} large objects: they are in no publication and are not copied", large_objects);
+    auto message = fmt::format("{}, in no publication and not copied", counted(large_objects, "large object"));
     // Part of a database that was chosen by name may well do without them; a whole one would lose data.
     if (options.clone.filter.empty())
       findings.blocker("source.large_objects", "pg_largeobject", message,
@@ -204,6 +208,22 @@ void check_constraints(pg::Control& source, const TablePlan& plan, Findings& fin
                     quoted(row[0], row[1]), row[2].as<std::string>()));
 }
 
+// What `tables` of the configuration says of some of them: the source is asked as the clone will ask it. A session that
+// may write is needed for what is rolled back; rights that are missing are other findings.
+void check_choices(const CheckOptions& options, CheckSide& source, const TablePlan& plan, Findings& findings) {
+  if (plan.publications.details.empty() || source.server.in_recovery) return;
+  auto connection = pg::open_control(options.clone.source, "check");
+  for (const auto& refused : source::try_details(*connection, plan.publications)) {
+    if (refused.sqlstate() == "42501") continue;
+    if (refused.kind() == ErrorKind::timed_out)
+      findings.warning("table.choice_untried", refused.table(),
+                       "whether the source takes what `tables` says of it is not known: " + refused.message(),
+                       refused.hint());
+    else
+      findings.blocker("table.choice", refused.table(), refused.message(), refused.hint());
+  }
+}
+
 }  // namespace
 
 void check_source_tables(const CheckOptions& options, CheckSide& source, const TablePlan& plan, Findings& findings) {
@@ -221,6 +241,7 @@ void check_source_tables(const CheckOptions& options, CheckSide& source, const T
   check_rights(connection, options, quote_identifier(source.server.user), plan, findings);
   check_other_kinds(connection, options, findings);
   check_constraints(connection, plan, findings);
+  check_choices(options, source, plan, findings);
 }
 
 }  // namespace pgbaton::snapshot

@@ -217,7 +217,7 @@ class Planner {
     if (published_roots_.contains(table.root_oid)) return;  // by its root
     if (const auto detail = catalog::publication_detail(table); !detail.empty()) {
       publications.details[table.name] = detail;
-      job.state.note = "only" + detail;
+      job.state.note = "only " + on_one_line(detail);
     }
     if (table.identity != Identity::unusable) {
       publications.tables.push_back(table.name);

@@ -1,9 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/base/words.hpp>
 #include <pgbaton/source/publication.hpp>
+#include <pgbaton/source/try_details.hpp>
 #include <span>
 
 namespace pgbaton::source {
@@ -13,6 +14,8 @@ namespace {
 constexpr std::size_t kTablesPerStatement = 500;
 // CREATE PUBLICATION takes SHARE UPDATE EXCLUSIVE on its tables: no DML waits for it, but it waits for VACUUM and DDL.
 constexpr const char* kLockTimeout = "set local lock_timeout = '60s'";
+// Below the usual deadlock_timeout, after which an autovacuum in the way would be cancelled.
+constexpr const char* kTrialLockTimeout = "set local lock_timeout = '800ms'";
 
 constexpr std::string_view kAllActions = "insert, update, delete, truncate", kInsertsOnly = "insert, truncate";
 
@@ -82,63 +85,106 @@ void require_writable(pqxx::transaction_base& transaction, const PublicationPlan
   for (const auto& table : plan.tables) {
     const auto detail = plan.details.find(table);
     if (detail == plan.details.end()) continue;
+    const auto doing =
+        fmt::format("publishing it {} would make UPDATE and DELETE fail on the source", on_one_line(detail->second));
     try {
-      transaction.exec("EXPLAIN DELETE FROM ONLY " + table.quoted());
-    } catch (const pqxx::sql_error& error) {
-      throw Error(ErrorKind::preflight,
-                  fmt::format("publishing it{} would make UPDATE and DELETE fail on the source: {}", detail->second,
-                              error.what()))
+      pg::control(Side::source, doing, [&] { transaction.exec("EXPLAIN DELETE FROM ONLY " + table.quoted()); });
+    } catch (const Error& error) {
+      throw Error(ErrorKind::preflight, error.message())
           .side(Side::source)
-          .sqlstate(pg::sqlstate_of(error))
+          .sqlstate(error.sqlstate())
           .table(table.quoted())
           .hint("Use only columns of the primary key (or replica identity) in `where`, or widen the replica identity.");
     }
   }
 }
 
-[[noreturn]] void explain(const pqxx::sql_error& error) {
-  const auto state = pg::sqlstate_of(error);
+// What a server says of a column list or condition that it does not take: it does not parse, names no column, is not
+// boolean, calls what it must not (class 42 and 0A000), or holds a value that its type does not have (class 22).
+bool is_of_a_choice(std::string_view state) {
+  return state.starts_with("42") || state.starts_with("22") || state == "0A000";
+}
+
+// Rethrows with the kind and the hint that its SQLSTATE stands for.
+[[noreturn]] void explain(const Error& error, bool choices) {
+  const auto state = std::string_view(error.sqlstate());
   const auto refuse = [&](ErrorKind kind, std::string_view hint) {
-    throw Error(kind, fmt::format("creating the publications: {}", error.what()))
+    throw Error(kind, error.message())
         .side(Side::source)
         .sqlstate(state)
         .action(kind == ErrorKind::timed_out ? Action::retry : Action::stop)
         .hint(hint);
   };
+  if (error.kind() != ErrorKind::failed) throw error;
   if (state == "42501") {
     refuse(ErrorKind::preflight,
            "Have the owner of the tables create the publication, and name it with --publication.");
   }
-  constexpr std::array<std::string_view, 6> kOfAChoice{"42601", "42703", "42804", "42883", "42P10", "0A000"};
-  if (std::ranges::find(kOfAChoice, state) != kOfAChoice.end())
-    refuse(ErrorKind::preflight,
-           "Look at `tables` in the configuration: the source refuses a column list or condition.");
   if (state == "42710") {
     refuse(ErrorKind::preflight, "It is not ours, and is never adopted: drop it, or choose another --name.");
   }
   if (state == "55P03") {
     refuse(ErrorKind::timed_out, "DDL or a VACUUM holds one of the tables: run the same command again after its end.");
   }
-  throw;
+  if (choices && is_of_a_choice(state))
+    refuse(ErrorKind::preflight,
+           "Look at `tables` in the configuration: the source refuses a column list or condition.");
+  throw error;
+}
+
+void create_all(pqxx::transaction_base& transaction, const PublicationPlan& plan) {
+  create(transaction, plan.publication, kAllActions, plan.tables, plan);
+  require_writable(transaction, plan);
+  if (!plan.tables_inserts_only.empty())
+    create(transaction, plan.publication_inserts, kInsertsOnly, plan.tables_inserts_only, plan);
+}
+
+// One table of the plan alone, under names that nothing has.
+PublicationPlan trial_of(const PublicationPlan& plan, const QualifiedName& table) {
+  PublicationPlan trial;
+  trial.publication = plan.publication + "__tmp_0";
+  trial.publication_inserts = plan.publication + "__tmp_1";
+  const bool keyless = std::ranges::find(plan.tables_inserts_only, table) != plan.tables_inserts_only.end();
+  (keyless ? trial.tables_inserts_only : trial.tables).push_back(table);
+  trial.details.emplace(table, plan.details.at(table));
+  return trial;
 }
 
 }  // namespace
 
 void create_publications(pg::Control& source, const PublicationPlan& plan) {
-  pg::control(Side::source, "creating the publications", [&] {
-    try {
+  try {
+    pg::control(Side::source, "creating the publications", [&] {
       pqxx::work transaction(source);
       transaction.exec0(kLockTimeout);
-      create(transaction, plan.publication, kAllActions, plan.tables, plan);
-      require_writable(transaction, plan);
-      if (!plan.tables_inserts_only.empty()) {
-        create(transaction, plan.publication_inserts, kInsertsOnly, plan.tables_inserts_only, plan);
-      }
+      create_all(transaction, plan);
       transaction.commit();
-    } catch (const pqxx::sql_error& error) {
-      explain(error);
+    });
+  } catch (const Error& error) {
+    explain(error, !plan.details.empty());
+  }
+}
+
+std::vector<Error> try_details(pg::Control& source, const PublicationPlan& plan) {
+  std::vector<Error> refused;
+  for (const auto& [table, detail] : plan.details) {
+    try {
+      try {
+        pg::control(Side::source, "publishing it " + on_one_line(detail), [&] {
+          pqxx::work transaction(source);
+          transaction.exec0(kTrialLockTimeout);
+          create_all(transaction, trial_of(plan, table));
+          transaction.abort();
+        });
+      } catch (const Error& error) {
+        explain(error, true);
+      }
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::preflight && error.kind() != ErrorKind::timed_out) throw;
+      refused.push_back(Error(error).table(table.quoted()));
     }
-  });
+  }
+  return refused;
 }
 
 bool publication_exists(pg::Control& source, const std::string& name) {
@@ -160,8 +206,8 @@ std::vector<QualifiedName> published_tables(pg::Control& source, const std::stri
 }
 
 void extend_publication(pg::Control& source, const std::string& name, const std::string& like) {
-  pg::control(Side::source, "putting tables into publication " + quote_identifier(name), [&] {
-    try {
+  try {
+    pg::control(Side::source, "putting tables into publication " + quote_identifier(name), [&] {
       pqxx::work transaction(source);
       transaction.exec0(kLockTimeout);
       const auto rows = transaction.exec_params(
@@ -176,10 +222,10 @@ void extend_publication(pg::Control& source, const std::string& name, const std:
       transaction.exec0(
           fmt::format("ALTER PUBLICATION {} ADD TABLE {}", quote_identifier(name), table_list(tables, {})));
       transaction.commit();
-    } catch (const pqxx::sql_error& error) {
-      explain(error);
-    }
-  });
+    });
+  } catch (const Error& error) {
+    explain(error, false);
+  }
 }
 
 bool drop_publication(pg::Control& source, const std::string& name) {

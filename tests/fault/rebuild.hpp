@@ -63,6 +63,7 @@ class Rebuilds : public PairTest {
     EXPECT_EQ(generations("building"), 0);
     EXPECT_EQ(generations("live"), 1);
     EXPECT_EQ(generations("kept"), kept);
+    EXPECT_EQ(target().number("select count(*) from pgbaton.generation"), 1 + kept);
     EXPECT_EQ(target().number("select count(*) from pg_namespace where nspname = 'pgbaton'", "shop"), 0);
   }
   void expect_served(const std::string& what = "") {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "rebuild.hpp"
@@ -61,7 +62,7 @@ TEST_F(RebuildFailureTest, DifferencesSqlHooksAndTime) {
     auto tool = frozen("rebuild_verifying", {"--verify"});
     target().exec("delete from two where id = 7", "shop__g2");
     tool.kill(SIGCONT);
-    expect_failed(tool.wait(), 6, "1 differences");
+    expect_failed(tool.wait(), 6, "found 1 difference in");
   }
   {  // no row says that: the rows differ though every change is applied
     auto tool = frozen("rebuild_copied");
@@ -75,6 +76,10 @@ TEST_F(RebuildFailureTest, DifferencesSqlHooksAndTime) {
   expect_failed(rebuild({"--sql", good, "--sql", bad}), 1, "relation \"nowhere\" does not exist");
   expect_failed(rebuild({"--sql", "/not/there.sql"}), 2, "cannot be read");
   expect_failed(rebuild({"--before-swap", "echo no, says $PGBATON_DATABASE >&2; exit 3"}), 1, "no, says shop__g");
+  expect_failed(rebuild({"--before-swap", "seq 1 9; echo and this; exit 3"}), 1,
+                "ended with 3: stdout: 6 / 7 / 8 / 9 / and this");
+  expect_failed(rebuild({"--before-swap", "echo out; echo err >&2; exit 3"}), 1, "ended with 3: err; stdout: out");
+  expect_failed(rebuild({"--before-swap", "exit 3"}), 1, "ended with 3 and said nothing");
   expect_failed(rebuild({"--max-duration", "500ms"}, "rebuild_copied=sleep:1500"), 5, "--max-duration");
   expect_failed(rebuild({}, "rebuild_renamed=stop"), 1, "rebuild_renamed");
   expect_next_is_clean();
@@ -89,6 +94,7 @@ TEST_F(RebuildFailureTest, DifferencesSqlHooksAndTime) {
   const auto late = rebuild({"--keep", "0", "--after-swap", "exit 4"});
   EXPECT_EQ(late.code, 1) << late;
   EXPECT_THAT(late.err, HasSubstr("serves, but afterwards"));
+  EXPECT_THAT(late.err, HasSubstr("stays live"));
   expect_served();
   expect_clean(0);
 }
@@ -157,6 +163,16 @@ TEST_F(RebuildFailureTest, S48_ServersDownAndDiskFull) {
     expect_served_on();
   }
   expect_next_is_clean();
+  {  // all is renamed, and nothing committed
+    auto tool = frozen("rebuild_renamed", {"--give-up-after", "1s"});
+    target().stop(StopMode::immediate);
+    tool.kill(SIGCONT);
+    const auto result = tool.wait();
+    EXPECT_NE(result.code, 0) << result;
+    target().start();
+    expect_served_on();
+  }
+  expect_next_is_clean();
   SmallDisk disk;
   ASSERT_TRUE(disk.mounted()) << "this test mounts a tmpfs, as root or by sudo";
   target().exec("create tablespace small location '" + disk.make_space() + "'");
@@ -182,19 +198,24 @@ TEST_F(RebuildFailureTest, S48_TheChapterInReadme) {
   };
   std::string file;
   std::vector<std::string> commands;
+  int rights = 0;
   std::istringstream lines(text);
   for (std::string row; std::getline(lines, row);) {
     if (!row.starts_with("    ")) continue;
     row = row.substr(4);
     if (const std::string cron = "0 2 * * * /usr/local/bin/"; row.starts_with(cron)) row = row.substr(cron.size());
-    if (row.starts_with("pgbaton "))
+    if (row.starts_with("CREATE ROLE ") || row.starts_with("GRANT ")) {
+      target().exec(std::regex_replace(row, std::regex("shop_owner"), "postgres"));
+      ++rights;
+    } else if (row.starts_with("pgbaton ")) {
       commands.push_back(row);
-    else
+    } else
       file += row + "\n";
   }
   EXPECT_EQ(commands.size(), 5u);
+  EXPECT_EQ(rights, 4);
   file = replace(file, "host=db1 dbname=shop user=pgbaton", source().conninfo());
-  file = replace(file, "host=db2 dbname=shop user=pgbaton", target().conninfo("shop"));
+  file = replace(file, "host=db2 dbname=shop user=pgbaton", target().conninfo("shop", "pgbaton"));
   file = replace(file, "/etc/pgbaton/mask.sql", write_file("mask.sql", "update two set n = 0;"));
   const auto path = write_file("app.yaml", file);
   const auto version = next_version();
@@ -212,6 +233,45 @@ TEST_F(RebuildFailureTest, S48_TheChapterInReadme) {
   expect_clean(1);
 }
 
+// What would only show after hours of copying.
+TEST_F(RebuildFailureTest, FilesAndCommandsAreCheckedBeforehand) {
+  const auto good = write_file("good.sql", "select 1;"), plain = write_file("plain.sh", "exit 0");
+  const auto fine = Tool::run(line("check", {"--rebuild", "--sql", good, "--before-swap", "sh " + plain, "--after-swap",
+                                             "if true; then X=1 no_such_thing; fi"}));
+  EXPECT_EQ(fine.code, 0) << fine;
+  EXPECT_THAT(fine.out, HasSubstr("a rebuild can start"));
+  const std::vector<std::tuple<std::string, std::string, std::string, std::string>> bad{
+      {"--sql", "/not/there.sql", "rebuild.sql", "No such file"},
+      {"--sql", "/tmp", "rebuild.sql", "it is a directory"},
+      {"--before-swap", plain + " now", "rebuild.hook", "is no executable file"},
+      {"--after-swap", "no_such_program --now", "rebuild.hook", "sh finds no no_such_program"},
+      {"--after-swap", "if true", "rebuild.hook", "sh cannot parse it"},
+  };
+  for (const auto& [option, value, id, says] : bad) {
+    SCOPED_TRACE(value);
+    const auto check = Tool::run(line("check", {"--rebuild", option, value}));
+    EXPECT_EQ(check.code, 3) << check;
+    EXPECT_THAT(check.out, ::testing::AllOf(HasSubstr(id), HasSubstr(says), HasSubstr("a rebuild would be refused")));
+    const auto refused = rebuild({option, value});
+    EXPECT_EQ(refused.code, option == "--sql" ? 2 : 3) << refused;
+    EXPECT_THAT(refused.err, HasSubstr(says));
+  }
+  // The same from a file; a rollback needs none of it.
+  const auto file = write_file("app.yaml", "sql: [/not/there.sql, " + good + "]\nafter-swap: /not/there\n");
+  const auto check = Tool::run(line("check", {"--rebuild", "--config", file}));
+  EXPECT_EQ(check.code, 3) << check;
+  EXPECT_THAT(check.out, ::testing::AllOf(HasSubstr("rebuild.sql"), HasSubstr("rebuild.hook")));
+  EXPECT_EQ(rebuild({"--config", write_file("hooks.yaml", "before-swap: /not/there\nafter-swap: /not/there\n")}).code,
+            3);
+  expect_served_on();
+  expect_clean(0);
+  ASSERT_EQ(rebuild().code, 0);
+  const auto back = rebuild({"--rollback", "--config", file});
+  EXPECT_EQ(back.code, 0) << back;
+  expect_served_on();
+  expect_clean(1);
+}
+
 TEST_F(RebuildFailureTest, MissingRightsAreNamed) {
   target().exec("create role plain login");
   const auto check = Tool::run(line("check", {"--rebuild", "--json"}, "plain"));
@@ -220,6 +280,7 @@ TEST_F(RebuildFailureTest, MissingRightsAreNamed) {
   const auto refused = Tool::run(line("rebuild", {}, "plain"));
   EXPECT_EQ(refused.code, 3) << refused;
   EXPECT_THAT(refused.err, HasSubstr("may neither create nor rename databases"));
+  EXPECT_THAT(refused.err, HasSubstr("`pgbaton check --rebuild` lists"));
   target().exec("create role able login createdb; grant pg_signal_backend to able; grant postgres to able");
   EXPECT_EQ(Tool::run(line("check", {"--rebuild"}, "able")).code, 0);
   const auto able = Tool::run(line("rebuild", {"--keep", "0"}, "able"));

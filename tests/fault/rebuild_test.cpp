@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdlib>
+#include <regex>
 
 namespace pgbaton::testing {
 namespace {
@@ -36,6 +37,7 @@ class RebuildTest : public Rebuilds {
                    static_cast<int>(reader.longest_gap().count()));
     return reader.longest_gap();
   }
+  void expect_kills_and_a_lost_source_leave_nothing();
   static bool wait_looks(const PollingReader& reader, long long looks) {
     const auto deadline = std::chrono::steady_clock::now() + Milliseconds(30'000);
     while (reader.looks() < looks && std::chrono::steady_clock::now() < deadline)
@@ -108,6 +110,11 @@ TEST_F(RebuildTest, S48_KilledAnywhere) {
     EXPECT_LE(databases(), 4);                             // live, kept, one to prune, one in the making
     EXPECT_LE(generations("building"), 1);
   }
+  // A rollback that is killed has swapped, or it has not.
+  ASSERT_EQ(rebuild({"--rollback"}, "rebuild_renamed=kill").code, 137);
+  EXPECT_EQ(served_version(), served);
+  ASSERT_EQ(rebuild({"--rollback"}, "rebuild_swapped=kill").code, 137);
+  EXPECT_LT(served_version(), served);
   // Between the removal of the database and that of its row.
   ASSERT_EQ(rebuild({}, "rebuild_copied=kill").code, 137);
   ASSERT_EQ(rebuild({}, "rebuild_database_dropped=kill").code, 137);
@@ -213,9 +220,53 @@ TEST_F(RebuildTest, FollowGoesOnInTheNewGeneration) {
   const auto follow = Tool::run(line("follow", {"--until", "caught-up"}));
   EXPECT_EQ(follow.code, 0) << follow;
   expect_served();
+  expect_kills_and_a_lost_source_leave_nothing();
+}
+
+// What is left on the source of the generation before is removed by the next run, and told when it stays.
+void RebuildTest::expect_kills_and_a_lost_source_leave_nothing() {
+  const auto slots = "select string_agg(slot_name, ' ' order by slot_name) from pg_replication_slots";
+  auto version = next_version();
+  EXPECT_EQ(rebuild({"--mode", "follow"}, "rebuild_retired=kill").code, 137);
+  EXPECT_EQ(served_version(), version);
+  EXPECT_EQ(source().scalar(slots), "pgbaton__g3") << "that of 2 is gone";
+  version = next_version();
+  EXPECT_EQ(rebuild({"--mode", "follow"}, "rebuild_retiring=kill").code, 137);
+  EXPECT_EQ(served_version(), version);
+  EXPECT_EQ(source().scalar(slots), "pgbaton__g3 pgbaton__g4");
+  version = next_version();
+  {
+    auto tool = frozen("rebuild_retiring");
+    EXPECT_EQ(source().scalar(slots), "pgbaton__g4") << "that of 3 is gone";
+    source().stop(StopMode::immediate);
+    tool.kill(SIGCONT);
+    const auto result = tool.wait();
+    EXPECT_EQ(result.code, 1) << result;
+    EXPECT_THAT(result.err,
+                HasSubstr("generation 5 serves, but afterwards: of former generations could not be removed"));
+    source().start();
+  }
+  EXPECT_EQ(served_version(), version);
   const auto once = rebuild();
   EXPECT_EQ(once.code, 0) << once;
   expect_clean(1);
+}
+
+// Every failpoint of the rebuild is killed at by one of these tests.
+TEST(RebuildFailpoints, AllAreKilledAt) {
+  const std::string folder = "../../src/rebuild/";
+  const auto tests = read_test_data("../fault/rebuild_test.cpp");
+  const std::regex point("PGBATON_FAILPOINT\\(\"([a-z_]+)\"\\)");
+  int found = 0;
+  for (const auto* file : {"build.cpp", "database.cpp", "rebuild.cpp", "registry.cpp", "swap.cpp"}) {
+    const auto text = read_test_data(folder + file);
+    for (std::sregex_iterator at(text.begin(), text.end(), point), end; at != end; ++at, ++found) {
+      const auto name = (*at)[1].str();
+      EXPECT_TRUE(tests.find("\"" + name + "\"") != tests.npos || tests.find("\"" + name + "=kill") != tests.npos)
+          << name;
+    }
+  }
+  EXPECT_GE(found, 20);
 }
 
 }  // namespace

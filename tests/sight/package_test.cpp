@@ -63,10 +63,14 @@ class PackageTest : public ::testing::Test {
 
 // What an unpacked package holds, wherever it is. `man` gets the page as a file.
 void expect_complete(const fs::path& root) {
-  for (const auto* file : {"usr/bin/pgbaton", "usr/share/man/man1/pgbaton.1.gz", "usr/share/doc/pgbaton/README.md",
-                           "usr/share/bash-completion/completions/pgbaton", "usr/share/zsh/vendor-completions/_pgbaton",
-                           "usr/share/fish/vendor_completions.d/pgbaton.fish"})
+  for (const auto* file :
+       {"usr/bin/pgbaton", "usr/share/man/man1/pgbaton.1.gz", "usr/share/doc/pgbaton/README.md",
+        "usr/share/bash-completion/completions/pgbaton", "usr/share/zsh/vendor-completions/_pgbaton",
+        "usr/share/fish/vendor_completions.d/pgbaton.fish", "usr/share/doc/pgbaton/pgbaton.example.yaml",
+        "usr/lib/systemd/system/pgbaton-rebuild@.timer"})
     EXPECT_TRUE(fs::exists(root / file)) << file;
+  EXPECT_THAT(read_file(root / "usr/lib/systemd/system/pgbaton-rebuild@.service"),
+              HasSubstr("ExecStart=/usr/bin/pgbaton rebuild"));
   EXPECT_THAT(output_of({root / "usr/bin/pgbaton", "--version"}), HasSubstr("pgbaton " PGBATON_VERSION));
   const std::string page = root / "usr/share/man/man1/pgbaton.1.gz";
   std::string text;

@@ -1,6 +1,7 @@
 // Running a child program: no shell, captured output, ended with us and never left behind.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -12,11 +13,12 @@ struct Command {
   std::string program;                                           // a path; no search
   std::vector<std::string> arguments;                            // without argv[0]
   std::vector<std::pair<std::string, std::string>> environment;  // added to ours
+  std::size_t output_bytes = SIZE_MAX;                           // of stdout that are kept: the last ones
 };
 
 struct Outcome {
   int exit_code = 0;   // 128 + signal when it was killed
-  std::string output;  // all of stdout
+  std::string output;  // the last Command::output_bytes of stdout
   std::string errors;  // the last kErrorsBytes of stderr
 };
 

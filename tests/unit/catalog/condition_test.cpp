@@ -30,6 +30,7 @@ TEST(Condition, WhatDoesNotIsRefused) {
 
 TEST(Condition, MayEndInAComment) {
   EXPECT_EQ(bracketed("a -- b"), "(a -- b\n)");
+  EXPECT_EQ(bracketed("a"), "(a)");
 }
 
 }  // namespace
