@@ -20,6 +20,7 @@ void blocker(Findings& findings, std::string id, std::string object, std::string
 struct Rights {
   std::string role;
   bool superuser = false, create_database = false, owns_live = false, may_signal = false, may_install = false;
+  bool may_use_tablespace = false;
 };
 
 Rights read_rights(pg::Control& connection, const std::string& live) {
@@ -27,17 +28,20 @@ Rights read_rights(pg::Control& connection, const std::string& live) {
     pqxx::nontransaction tx(connection);
     const auto row = tx.exec1(fmt::format(
         "select r.rolname, r.rolsuper, r.rolcreatedb, coalesce((select pg_has_role(datdba, 'USAGE') from "
-        "pg_catalog.pg_database where datname = {}), true), pg_has_role('pg_signal_backend', 'USAGE'), "
+        "pg_catalog.pg_database where datname = {0}), true), pg_has_role('pg_signal_backend', 'USAGE'), "
         "case when exists (select from pg_catalog.pg_namespace where nspname = 'pgbaton') then exists (select from "
         "pg_catalog.pg_namespace n where nspname = 'pgbaton' and (pg_has_role(nspowner, 'USAGE') or exists (select "
         "from "
         "pg_catalog.pg_class c where relnamespace = n.oid and relname = 'generation' and has_schema_privilege(n.oid, "
         "'USAGE') and has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE')))) "
-        "else has_database_privilege(current_database(), 'CREATE') end "
+        "else has_database_privilege(current_database(), 'CREATE') end, "
+        "coalesce((select d.dattablespace = t.dattablespace or has_tablespace_privilege(d.dattablespace, 'CREATE') "
+        "from pg_catalog.pg_database d, pg_catalog.pg_database t where d.datname = {0} and t.datname = 'template0'), "
+        "true) "
         "from pg_catalog.pg_roles r where r.rolname = current_user",
         quote_literal(live)));
-    return Rights{row[0].c_str(),    row[1].as<bool>(), row[2].as<bool>(),
-                  row[3].as<bool>(), row[4].as<bool>(), row[5].as<bool>()};
+    return Rights{row[0].c_str(),    row[1].as<bool>(), row[2].as<bool>(), row[3].as<bool>(),
+                  row[4].as<bool>(), row[5].as<bool>(), row[6].as<bool>()};
   });
 }
 
@@ -60,6 +64,10 @@ void check_rights(const Options& options, const Rights& rights, const std::strin
             fmt::format("role {} does not own the live database and so may not rename it", rights.role),
             fmt::format("ALTER DATABASE {} OWNER TO {}, or grant the owner's role to {}.", quote_identifier(live), role,
                         role));
+  if (!rights.may_use_tablespace)
+    blocker(findings, "rebuild.tablespace", live,
+            fmt::format("role {} may make nothing in the tablespace of the live database", rights.role),
+            fmt::format("GRANT CREATE ON TABLESPACE … TO {}; see \\l+ in psql.", role));
   if (!rights.may_signal && options.readers == Readers::terminate)
     blocker(findings, "rebuild.signal", rights.role, "the role may not end the sessions of other roles at the swap",
             fmt::format("GRANT pg_signal_backend TO {}, or wait for them with --readers wait.", role));

@@ -30,7 +30,12 @@ Made read_made(Side side, pg::Control& connection, const std::string& database) 
 }
 
 Made model(Registry& registry, const std::optional<Generation>& live) {
-  if (live) return read_made(Side::target, registry.connection(), live->live);
+  if (live) {
+    auto made = read_made(Side::target, registry.connection(), live->live);
+    // It is taken from the template then; to name it would need the right CREATE on it, which nobody has on pg_default.
+    if (made.tablespace == read_made(Side::target, registry.connection(), "template0").tablespace) made.tablespace = "";
+    return made;
+  }
   auto source = pg::open_control(registry.place().source, "rebuild");
   auto name = pg::control(Side::source, "asking for the database's name", [&] {
     pqxx::nontransaction tx(*source);

@@ -5,6 +5,7 @@
 
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/base/words.hpp>
 #include <pgbaton/catalog/choice.hpp>
 #include <pgbaton/catalog/shape.hpp>
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <regex>
 #include <sstream>
 
 #include "rebuild.hpp"
@@ -196,6 +195,13 @@ TEST_F(RebuildFailureTest, S48_TheChapterInReadme) {
       in.replace(at, from.size(), to);
     return in;
   };
+  // Nothing is owned by a superuser; the live database was not made by pgbaton.
+  for (const auto* table : {"one", "two", "version"})
+    source().exec(std::string(table == std::string("one") ? "create role shop_owner; " : "") + "alter table " + table +
+                  " owner to shop_owner");
+  for (const auto* sql : {"drop schema pgbaton cascade", "drop database shop", "create role shop_owner",
+                          "create database shop owner shop_owner"})
+    target().exec(sql);
   std::string file;
   std::vector<std::string> commands;
   int rights = 0;
@@ -205,7 +211,7 @@ TEST_F(RebuildFailureTest, S48_TheChapterInReadme) {
     row = row.substr(4);
     if (const std::string cron = "0 2 * * * /usr/local/bin/"; row.starts_with(cron)) row = row.substr(cron.size());
     if (row.starts_with("CREATE ROLE ") || row.starts_with("GRANT ")) {
-      target().exec(std::regex_replace(row, std::regex("shop_owner"), "postgres"));
+      target().exec(row);
       ++rights;
     } else if (row.starts_with("pgbaton ")) {
       commands.push_back(row);
@@ -230,7 +236,7 @@ TEST_F(RebuildFailureTest, S48_TheChapterInReadme) {
   }
   EXPECT_EQ(served_version(), version);
   EXPECT_EQ(target().number("select sum(n) from two", "shop"), 0);
-  expect_clean(1);
+  expect_clean(2);  // one of them is the database that was there before
 }
 
 // What would only show after hours of copying.
