@@ -130,7 +130,9 @@ TEST_F(FilterTest, S45_ChoicesThatCannotWorkAreRefused) {
       const auto result = run(command, arguments);
       EXPECT_EQ(result.code, code) << result;
       EXPECT_THAT(result.out + result.err, HasSubstr(says)) << result;
-      if (code == 3 && command == "check") EXPECT_THAT(result.out, HasSubstr("table.choice")) << result;
+      if (code == 3 && command == "check") {
+        EXPECT_THAT(result.out, HasSubstr("table.choice")) << result;
+      }
     }
     EXPECT_THAT(leftovers(source().conninfo()), ::testing::IsEmpty());
   }
