@@ -229,11 +229,15 @@ void remove_tree(const std::string& path) noexcept {
   std::filesystem::remove_all(path, ignored);
 }
 
+// Asked once: getpwnam's answer is one buffer for all threads.
 std::pair<unsigned, unsigned> server_account() {
-  if (geteuid() != 0) return {geteuid(), getegid()};
-  const passwd* entry = getpwnam("postgres");
-  if (entry == nullptr) throw std::runtime_error("no user postgres: run scripts/setup");
-  return {entry->pw_uid, entry->pw_gid};
+  static const auto account = []() -> std::pair<unsigned, unsigned> {
+    if (geteuid() != 0) return {geteuid(), getegid()};
+    const passwd* entry = getpwnam("postgres");
+    if (entry == nullptr) throw std::runtime_error("no user postgres: run scripts/setup");
+    return {entry->pw_uid, entry->pw_gid};
+  }();
+  return account;
 }
 
 }  // namespace pgbaton::testing
