@@ -51,7 +51,7 @@ int run_check(Context& context) {
     if (context.options.json)
       print(findings_json(findings));
     else
-      print(findings_text(findings, "a rebuild", colour_wanted()));
+      print_text(findings_text(findings, "a rebuild", colour_wanted()));
     return snapshot::has_blocker(findings) ? exit_code(ErrorKind::preflight) : 0;
   }
   snapshot::CheckOptions options;
@@ -65,7 +65,7 @@ int run_check(Context& context) {
   if (context.options.json)
     print(findings_json(findings));
   else
-    print(findings_text(findings, colour_wanted()));
+    print_text(findings_text(findings, colour_wanted()));
   return snapshot::has_blocker(findings) ? exit_code(ErrorKind::preflight) : 0;
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/base/words.hpp>
 #include <pgbaton/snapshot/check.hpp>
 
 #include <set>
@@ -58,7 +59,10 @@ int print_plan(Context& context) {
       if (is_copied(table)) kept.insert(table.name);
   auto plan = snapshot::plan_clone(context.clone_options(true), kept);
   auto phase = state::to_string(replica ? replica->phase : state::Phase::none);
-  print(context.options.json ? plan_json(plan, phase) : plan_text(plan, phase));
+  if (context.options.json)
+    print(plan_json(plan, phase));
+  else
+    print_text(plan_text(plan, phase));
   return 0;
 }
 
@@ -107,8 +111,9 @@ RunResult hand_over(const Context& context, state::Store& store, state::Lease& l
     return result;
   }
   if (result.clone->tables > 0)
-    log::info("the copy is complete: {} tables, {} rows, {}; now the changes committed since", result.clone->tables,
-              count_text(result.clone->rows), size_text(result.clone->bytes));
+    log::info("the copy is complete: {}, {}, {}; now the changes committed since",
+              counted(result.clone->tables, "table"), counted(result.clone->rows, "row"),
+              size_text(result.clone->bytes));
   state::Replica replica = require_replica(context, store);
   stream::Until until = stream::OpenEnded{};
   if (!options.follow) until = stream::UntilApplied{current_barrier(context)};
@@ -132,7 +137,10 @@ int run_clone(Context& context) {
   events.add("clone_started");
   RunResult result = recording_errors(context, events, [&] { return hand_over(context, store, writer.lease); });
   events.add("clone_ended", fmt::format(R"({{"result": "{}"}})", result.result));
-  if (context.options.json || !context.options.quiet) print(context.options.json ? run_json(result) : run_text(result));
+  if (context.options.json)
+    print(run_json(result));
+  else if (!context.options.quiet)
+    print_text(run_text(result));
   return 0;
 }
 

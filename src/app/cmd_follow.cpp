@@ -30,7 +30,9 @@ RunResult follow(const Context& context, state::Store& store, state::Lease& leas
   bool bounded = !std::holds_alternative<stream::OpenEnded>(until);
   StreamRun run = run_stream(context, lease, replica, until, std::holds_alternative<stream::UntilApplied>(until));
   if (bounded) require_reached(run.ended);
-  return {"follow", context.names.name, bounded ? "reached" : "stopped", std::nullopt, run.status, run.time};
+  const bool caught_up = std::holds_alternative<stream::UntilApplied>(until);
+  return {"follow",     context.names.name, !bounded ? "stopped" : caught_up ? "caught-up" : "reached",
+          std::nullopt, run.status,         run.time};
 }
 
 }  // namespace
@@ -44,7 +46,10 @@ int run_follow(Context& context) {
   events.add("follow_started");
   RunResult result = recording_errors(context, events, [&] { return follow(context, store, writer.lease); });
   events.add("follow_ended");
-  if (context.options.json || !context.options.quiet) print(context.options.json ? run_json(result) : run_text(result));
+  if (context.options.json)
+    print(run_json(result));
+  else if (!context.options.quiet)
+    print_text(run_text(result));
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/base/words.hpp>
 
 #include "command.hpp"
 #include "layout.hpp"
@@ -22,7 +23,7 @@ std::string summary_text(const rebuild::Summary& summary) {
                           summary.position ? to_string(summary.position) : "a position that is not known",
                           format_duration(summary.swap_time));
   if (summary.tables > 0)
-    text += fmt::format("; {} tables, {} rows, {}{}", summary.tables, count_text(summary.rows),
+    text += fmt::format("; {}, {}, {}{}", counted(summary.tables, "table"), counted(summary.rows, "row"),
                         size_text(summary.bytes), summary.verified ? ", verified" : "");
   if (!summary.database.empty()) text += fmt::format("; the former one is {}", summary.database);
   return text + "\n";
@@ -46,26 +47,30 @@ std::string summary_json(const rebuild::Summary& summary, std::string_view resul
 
 std::string list_text(const std::vector<rebuild::Listed>& generations) {
   if (generations.empty()) return "no generations yet\n";
-  auto text = fmt::format("{:>5}  {:<9}{:<28}{:>10}  {:<21}{:>10}  {}\n", "id", "state", "database", "size",
-                          "went live", "age", "position");
+  std::vector<std::vector<std::string>> rows{{"id", "state", "database", "size", "went live", "age", "position", ""}};
   for (const auto& line : generations)
-    text += fmt::format("{:>5}  {:<9}{:<28}{:>10}  {:<21}{:>10}  {}{}\n", line.id, line.state, line.database,
-                        size_text(line.bytes), line.live_at.empty() ? "-" : line.live_at,
-                        line.age_seconds < 0 ? "-" : duration_text(line.age_seconds),
-                        line.position ? to_string(line.position) : "-", line.built ? "" : "  (not built by pgbaton)");
-  return text;
+    rows.push_back({std::to_string(line.id), line.state, line.database, size_text(line.bytes),
+                    line.live_at.empty() ? "-" : time_text(line.live_at),
+                    line.age_seconds < 0 ? "-" : duration_text(line.age_seconds),
+                    line.position ? to_string(line.position) : "-", line.built ? "" : "not built by pgbaton"});
+  return in_columns(rows, "rllrlrll");
 }
 
 int print_list(const Context& context) {
   const auto generations = rebuild::list(rebuild_place(context));
-  print(context.options.json ? generations_json(generations) : list_text(generations));
+  if (context.options.json)
+    print(generations_json(generations));
+  else
+    print_text(list_text(generations));
   return 0;
 }
 
 int roll_back(const Context& context) {
   const auto summary = rebuild::roll_back(rebuild_options(context), context.stop);
-  if (context.options.json || !context.options.quiet)
-    print(context.options.json ? summary_json(summary, "rolled back") : summary_text(summary));
+  if (context.options.json)
+    print(summary_json(summary, "rolled back"));
+  else if (!context.options.quiet)
+    print_text(summary_text(summary));
   return 0;
 }
 
@@ -123,7 +128,7 @@ int run_rebuild(Context& context) {
   if (context.options.json)
     print(summary_json(summary, "swapped"));
   else if (context.options.verbose)
-    print(summary_text(summary));
+    print_text(summary_text(summary));
   if (context.options.mode == "follow") stream_on(context);
   return 0;
 }

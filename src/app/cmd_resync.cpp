@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/base/words.hpp>
 #include <pgbaton/resync/resync.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
 #include <pgbaton/state/doubt.hpp>
@@ -70,7 +71,8 @@ class Resync {
     wait_until_ready();
     const auto begun = detached_tables();
     if (!begun.names.empty()) {
-      log::info("going on with {} tables of an earlier resync", begun.names.size());
+      log::info("going on with {} of an earlier resync",
+                counted(static_cast<std::int64_t>(begun.names.size()), "table"));
       round(begun);
     } else if (const auto shadow = store_.load_replica(names_.name)) {
       // It did not get as far as to take tables out, or it has given them back.
@@ -154,7 +156,7 @@ class Resync {
       const auto count = state::Store(*pg::open_control(context_.target(), "resync")).load_tables(replica_);
       const auto out = std::ranges::count_if(count, &state::TableState::detached);
       if (out > 0)
-        log::warning("{} tables stay out of the stream, and are not kept up to date, until resync is run again", out);
+        log::warning("out of the stream, and not kept up to date until resync is run again: {}", counted(out, "table"));
     } catch (const std::exception& error) {
       log::debug("{}", error.what());
     }
@@ -185,7 +187,8 @@ class Resync {
       resync::announce(*source_, store_, replica_, names_.name, meanwhile, context_.stop);
     } else {
       resync::detach(store_, replica_, tables.names, meanwhile, context_.stop);
-      log::info("{} tables have left the stream of replica {}", tables.names.size(), replica_.name);
+      log::info("{} left the stream of replica {}",
+                counted(static_cast<std::int64_t>(tables.names.size()), "table has", "tables have"), replica_.name);
     }
   }
 
@@ -217,7 +220,8 @@ class Resync {
     store_.add_event(replica_.name, "resync_ended",
                      fmt::format(R"({{"tables": {}, "rows": {}, "boundary_lsn": "{}", "pause_ms": {}}})", done.tables,
                                  done.rows, to_string(done.boundary_lsn), done.pause.count()));
-    log::info("{} tables are with the replica's stream, from {} on", done.tables, to_string(done.boundary_lsn));
+    log::info("{} with the replica's stream, from {} on", counted(done.tables, "table is", "tables are"),
+              to_string(done.boundary_lsn));
     if (tables.adding) create_rest(tables.names);
     total_.boundary_lsn = done.boundary_lsn;
     total_.tables += done.tables;
@@ -276,8 +280,8 @@ void print_result(const Context& context, const resync::HandedOver& done) {
                       {"boundary_lsn", lsn},
                       {"pause_ms", static_cast<std::int64_t>(done.pause.count())}}));
   } else if (!context.options.quiet) {
-    print(fmt::format("{}: {} tables, {} rows; with the stream from {} on\n",
-                      context.options.add ? "added" : "copied again", done.tables, done.rows, lsn));
+    print(fmt::format("{}: {}, {}; with the stream from {} on\n", context.options.add ? "added" : "copied again",
+                      counted(done.tables, "table"), counted(done.rows, "row"), lsn));
   }
 }
 

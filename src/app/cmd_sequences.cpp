@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/base/words.hpp>
 #include <pgbaton/copy/finalize.hpp>
 #include <pgbaton/state/writable.hpp>
 
@@ -30,12 +31,14 @@ int run_sequences(Context& context) {
   std::int64_t set = copy::copy_sequences(*source, *target, context.options.gap, &missing);
   const auto total = set + static_cast<std::int64_t>(missing.size());
   if (set == 0 && total > 0)
-    throw Error(ErrorKind::usage, fmt::format("none of the source's {} sequences exists on the target", total))
+    throw Error(ErrorKind::usage,
+                fmt::format("the source has {}, and none of that name is on the target", counted(total, "sequence")))
         .side(Side::target)
         .hint("Name the database that was cloned in --target.");
   for (const auto& name : missing) log::warning("sequence {} does not exist on the target", name.quoted());
-  print(context.options.json ? small_json({{"sequences_set", set}, {"gap", context.options.gap}})
-                             : fmt::format("{} of {} sequences set, gap {}", set, total, context.options.gap));
+  print(context.options.json
+            ? small_json({{"sequences_set", set}, {"gap", context.options.gap}})
+            : fmt::format("{} of {} set, gap {}", set, counted(total, "sequence"), context.options.gap));
   return 0;
 }
 

@@ -6,7 +6,10 @@ namespace pgbaton::app {
 
 int run_status(Context& context) {
   StatusReport report = load_status(context);
-  print(context.options.json ? status_json(report) : status_text(report));
+  if (context.options.json)
+    print(status_json(report));
+  else
+    print_text(status_text(report));
   return 0;
 }
 

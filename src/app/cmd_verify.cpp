@@ -32,8 +32,10 @@ verify::Options verify_options(const Context& context) {
 }
 
 int report_verified(const Context& context, const verify::Report& report) {
-  if (context.options.json || !context.options.quiet || !report.equal())
-    print(context.options.json ? verify_json(report, context.names.name) : verify_text(report, context.names.name));
+  if (context.options.json)
+    print(verify_json(report, context.names.name));
+  else if (!context.options.quiet || !report.equal())
+    print_text(verify_text(report, context.names.name));
   if (report.equal()) return 0;
   // The worst that happened: what a person must mend, else what a second run may.
   int code = report.not_repaired.empty() ? exit_code(ErrorKind::differences) : 0;

@@ -5,9 +5,13 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 
+#include "layout.hpp"
 #include "screen.hpp"
 
 namespace pgbaton::app {
@@ -116,6 +120,13 @@ void print(std::string_view text) {
   if (std::fflush(stdout) != 0)
     throw Error(ErrorKind::failed, "the result could not be written to stdout")
         .hint("Is the disk full or the pipe closed?");
+}
+
+void print_text(std::string_view text) {
+  winsize size{};
+  const bool known = ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+  constexpr int kNarrowest = 40;
+  print(known && size.ws_col >= kNarrowest ? wrapped(text, size.ws_col) : std::string(text));
 }
 
 void configure_log(const Options& options) {

@@ -37,6 +37,8 @@ inline constexpr Milliseconds kGiveUpAfter{600'000};
 
 // One line or document to stdout, flushed; results only, logs go to stderr.
 void print(std::string_view text);
+// The same for people: on a terminal no line is wider than that.
+void print_text(std::string_view text);
 // The log as the options want it. Call once, before threads start.
 void configure_log(const Options& options);
 // "ERROR: …" and "HINT: …" to stderr, whatever the log level is; one line of the log when that is JSON.

@@ -6,6 +6,7 @@
 //            "public"."orders"  ███████░░░░░  58 %  512 MB of about 890 MB
 //            "public"."items"   indexes and constraints for 3 s
 #include <fmt/format.h>
+#include <pgbaton/base/words.hpp>
 
 #include <algorithm>
 
@@ -53,9 +54,9 @@ class CopyView : public View {
   std::string line(Clock::time_point now) override {
     look(now);
     if (progress_.tables_total == 0) return fmt::format("preparing: {}", step_text(step_));
-    auto text = fmt::format("copying: {}, {} rows, {} ({:.0f} %), {}/s, {} indexed", tables_text(),
-                            progress_.rows.load(), amount_text(), 100 * pace_.share, size_text(pace_.bytes_per_second),
-                            progress_.tables_indexed.load());
+    auto text = fmt::format("copying: {}, {}, {} ({:.0f} %), {}/s, {} indexed", tables_text(),
+                            counted(progress_.rows.load(), "row"), amount_text(), 100 * pace_.share,
+                            size_text(pace_.bytes_per_second), progress_.tables_indexed.load());
     if (step_ != Step::tables) text += fmt::format("; now {}", step_text(step_));
     return text;
   }
@@ -91,7 +92,7 @@ class CopyView : public View {
   }
 
   std::string count_of_tables(std::int64_t tables) const {
-    return fmt::format("{} of {} tables", count_text(tables), count_text(progress_.tables_total));
+    return fmt::format("{} of {}", count_text(tables), counted(progress_.tables_total, "table"));
   }
   std::string tables_text() const { return count_of_tables(progress_.tables_done); }
   std::string amount_text() const {

@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <ranges>
-#include <utility>
 
 #include "command.hpp"
+#include "layout.hpp"
 
 namespace pgbaton::app {
 
 namespace {
 
 constexpr std::size_t kHelpColumn = 30;
-constexpr std::size_t kWidth = 110;
+constexpr std::size_t kWidth = 80;
 
 // Headline before the option of this name, in the table's order.
 struct Headline {
@@ -38,15 +38,16 @@ constexpr std::array kExitCodes = {
     ExitCode{8, "schema drift or data the target rejects",
              "Schema drift, or data that the target rejects: a person must act."}};
 
-std::string wrapped(std::string_view text) {
+// Filled up to kWidth, from column `indent` on.
+std::string filled(std::string_view text, std::size_t indent = kHelpColumn) {
   std::string result;
-  std::size_t column = kHelpColumn;
+  std::size_t column = indent;
   for (auto part : std::views::split(text, ' ')) {
     std::string_view word(part.begin(), part.end());
-    if (column > kHelpColumn && column + 1 + word.size() > kWidth) {
-      result += "\n" + std::string(kHelpColumn, ' ');
-      column = kHelpColumn;
-    } else if (column > kHelpColumn) {
+    if (column > indent && column + 1 + word.size() > kWidth) {
+      result += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
       result += ' ';
       ++column;
     }
@@ -65,7 +66,7 @@ std::string option_lines(const OptionSpec& spec) {
     text += fmt::format(" [{}]", choices);
   }
   if (left.size() + 2 > kHelpColumn) left += "\n" + std::string(kHelpColumn, ' ');
-  return fmt::format("{:<{}}{}\n", left, left.find('\n') == std::string::npos ? kHelpColumn : 0, wrapped(text));
+  return fmt::format("{:<{}}{}\n", left, left.find('\n') == std::string::npos ? kHelpColumn : 0, filled(text));
 }
 
 std::string options_text(unsigned use) {
@@ -88,15 +89,17 @@ std::string indented(std::string_view lines) {
   return result;
 }
 
-// As many to a line as fit.
 std::string exit_codes_text() {
-  std::string text = "Exit codes:\n", line;
-  for (const ExitCode& row : kExitCodes) {
-    auto entry = fmt::format("{} {}", row.code, row.summary);
-    if (!line.empty() && 2 + line.size() + 3 + entry.size() > kWidth) text += "  " + std::exchange(line, "") + "\n";
-    line += (line.empty() ? "" : "   ") + entry;
-  }
-  return text + "  " + line + "\n";
+  std::string text = "Exit codes:\n";
+  for (const ExitCode& row : kExitCodes) text += fmt::format("  {}  {}\n", row.code, row.summary);
+  return text;
+}
+
+// Sentences stay where a line of the table ends with one; all else is filled up anew.
+std::string paragraphs(std::string_view text) {
+  std::string joined;
+  for (const char c : text) joined += c == '\n' && !joined.ends_with('.') ? ' ' : c;
+  return wrapped(joined, static_cast<int>(kWidth));
 }
 
 }  // namespace
@@ -112,17 +115,20 @@ std::span<const ExitCode> exit_code_table() {
 
 std::string help_text() {
   std::string text =
-      "pgbaton hands a PostgreSQL database over from a consistent snapshot to a live stream of changes.\n\n"
-      "Usage: pgbaton COMMAND [--config FILE.yaml] [--source CONNINFO] [--target CONNINFO] [--name NAME] [options]\n"
-      "Options may stand before or after COMMAND; flags win over the environment, the environment over the file.\n\n"
+      "pgbaton hands a PostgreSQL database over from a consistent snapshot to a live\nstream of changes.\n\n"
+      "Usage: pgbaton COMMAND [--config FILE.yaml] [--source CONNINFO]\n"
+      "               [--target CONNINFO] [--name NAME] [options]\n"
+      "Options may stand before or after COMMAND; flags win over the environment, the\nenvironment over the file.\n\n"
       "Commands:\n";
-  for (const Command& command : command_table()) text += fmt::format("  {:<12}{}\n", command.name, command.summary);
+  for (const Command& command : command_table())
+    text += fmt::format("  {:<12}{}\n", command.name, filled(command.summary, 14));
   text += options_text(~0u);
-  text += "  -h, --help                  this text, or with a command its own; also: pgbaton help [COMMAND]\n";
+  text += fmt::format("{:<{}}{}\n", "  -h, --help", kHelpColumn,
+                      filled("this text, or with a command its own; also: pgbaton help [COMMAND]"));
   text += "  --version\n";
   text +=
-      "\nDurations are 500ms, 120s, 5m, 2h (a bare number is seconds), sizes 64kB, 256MB, 2GB.\n"
-      "Passwords: better in ~/.pgpass or a service file than in a connection string; they are never printed.\n\n";
+      "\nDurations are 500ms, 120s, 5m, 2h (a bare number is seconds), sizes 64kB,\n256MB, 2GB. "
+      "Passwords: better in ~/.pgpass or a service file than in a\nconnection string; they are never printed.\n\n";
   text += exit_codes_text();
   text +=
       "\nExamples:\n"
@@ -136,10 +142,11 @@ std::string help_text() {
 std::string help_text(std::string_view name) {
   const Command* command = find_command(name);
   if (command == nullptr) return help_text();
-  std::string text = fmt::format("pgbaton {}: {}\n\nUsage: pgbaton {}{}{} [options]\n", command->name, command->summary,
-                                 command->name, command->arguments.empty() ? "" : " ", command->arguments);
+  auto text = wrapped(fmt::format("pgbaton {}: {}\n", command->name, command->summary), static_cast<int>(kWidth));
+  text += fmt::format("\nUsage: pgbaton {}{}{} [options]\n", command->name, command->arguments.empty() ? "" : " ",
+                      command->arguments);
   if (command->run == nullptr) return text + "\nThis command belongs to a later version; it ends with exit code 2.\n";
-  text += fmt::format("\n{}\n", command->description);
+  text += "\n" + paragraphs(command->description);
   text += options_text(command->use);
   text += fmt::format("\n{}\nExamples:\n{}", exit_codes_text(), indented(command->examples));
   return text;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/size.hpp>
 #include <pgbaton/base/time.hpp>
+#include <pgbaton/base/words.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -69,6 +70,47 @@ std::vector<std::string> pack(std::string line, const std::vector<std::string>& 
   return lines;
 }
 
+// Without what only colours it.
+int shown_width(std::string_view text) {
+  std::string plain;
+  while (!text.empty()) {
+    const auto escape = std::min(text.find('\x1b'), text.size());
+    plain += text.substr(0, escape);
+    text.remove_prefix(escape);
+    if (!text.empty()) text.remove_prefix(std::min(text.find('m'), text.size() - 1) + 1);
+  }
+  return display_width(plain);
+}
+
+std::size_t hanging_indent(std::string_view line) {
+  constexpr std::size_t kLongestLabel = 14;
+  const auto begin = std::min(line.find_first_not_of(' '), line.size());
+  if (begin > 0) return begin;
+  const auto gap = line.find(kGap);
+  if (gap > kLongestLabel) return 0;
+  return std::min(line.find_first_not_of(' ', gap), line.size());
+}
+
+std::string wrapped_line(std::string_view line, int columns) {
+  const auto indent = std::min(hanging_indent(line), static_cast<std::size_t>(columns / 2));
+  std::string result, current(line.substr(0, indent));
+  bool empty = true;
+  for (auto rest = line.substr(indent); !rest.empty();) {
+    auto end = rest.find_first_not_of(' ');
+    end = end == rest.npos ? rest.size() : std::min(rest.find(' ', end), rest.size());
+    const auto word = rest.substr(0, end);
+    if (!empty && shown_width(current) + shown_width(word) > columns) {
+      result += current + "\n";
+      current = std::string(indent, ' ').append(word.substr(std::min(word.find_first_not_of(' '), word.size())));
+    } else {
+      current += word;
+    }
+    empty = false;
+    rest.remove_prefix(end);
+  }
+  return result + current + "\n";
+}
+
 }  // namespace
 
 int display_width(std::string_view text) {
@@ -115,10 +157,7 @@ std::string percent(double share) {
 }
 
 std::string count_text(std::int64_t number) {
-  auto digits = std::to_string(number);
-  for (auto at = static_cast<int>(digits.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3)
-    digits.insert(static_cast<std::size_t>(at), ",");
-  return digits;
+  return grouped(number);
 }
 
 std::string size_text(std::int64_t bytes) {
@@ -128,6 +167,35 @@ std::string size_text(std::int64_t bytes) {
 std::string duration_text(double seconds) {
   auto whole = static_cast<std::int64_t>(std::clamp(seconds, 0.0, 1e9));
   return whole < 60 ? fmt::format("{} s", whole) : format_duration(Milliseconds(whole * 1000));
+}
+
+std::string in_columns(const std::vector<std::vector<std::string>>& rows, std::string_view alignment) {
+  std::vector<int> widths(alignment.size());
+  for (const auto& row : rows)
+    for (std::size_t i = 0; row.size() > 1 && i < row.size(); ++i)
+      widths[i] = std::max(widths[i], display_width(row[i]));
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line = row.size() == 1 ? row[0] : "";
+    for (std::size_t i = 0; row.size() > 1 && i < row.size(); ++i) {
+      const std::string blanks(static_cast<std::size_t>(widths[i] - display_width(row[i])), ' ');
+      line += i == 0 ? "" : kGap;
+      line += alignment[i] == 'r' ? blanks + row[i] : row[i] + blanks;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string wrapped(std::string_view text, int columns) {
+  std::string result;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    result += wrapped_line(text.substr(0, end), columns);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return result;
 }
 
 std::vector<std::string> bar_lines(std::string_view label, double share, const std::vector<std::string>& parts,

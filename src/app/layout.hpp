@@ -25,6 +25,13 @@ std::string count_text(std::int64_t number);  // "1,234,567"
 std::string size_text(std::int64_t bytes);    // negative is 0
 std::string duration_text(double seconds);    // whole seconds
 
+// Columns as wide as their widest cell, two blanks apart; `alignment` has an l or r for each. A row with a single cell
+// is a line of its own.
+std::string in_columns(const std::vector<std::vector<std::string>>& rows, std::string_view alignment);
+// Lines that are wider than `columns` are broken at blanks and go on under where their text begins: behind a label and
+// two blanks or more ("slot        pgbaton, …"), else behind their indentation.
+std::string wrapped(std::string_view text, int columns);
+
 // "copy    ████░░░  58 %  1.2 GB of 2.1 GB  ETA 12 s": as many parts as fit, the others on indented lines below.
 std::vector<std::string> bar_lines(std::string_view label, double share, const std::vector<std::string>& parts,
                                    const Layout& layout);

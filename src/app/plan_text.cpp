@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <pgbaton/base/size.hpp>
 #include <pgbaton/base/time.hpp>
+#include <pgbaton/base/words.hpp>
 
+#include "layout.hpp"
 #include "render.hpp"
 
 namespace pgbaton::app {
@@ -40,23 +42,23 @@ std::string estimate_lines(const snapshot::Estimate& estimate) {
 
 std::string plan_text(const snapshot::DryRun& plan, std::string_view phase) {
   std::string text = names_lines(plan, phase) + estimate_lines(plan.estimate);
-  text += fmt::format("\n{:>4} {:<44} {:>10} {:>14} {:>5}  {:<7} {}\n", "", "table", "size", "rows (about)", "parts",
-                      "guard", "publication");
+  std::vector<std::vector<std::string>> rows{{"", "table", "size", "rows (about)", "parts", "guard", "publication"}};
   int number = 0;
   for (const auto& table : plan.tables) {
-    auto rows = table.estimated_rows < 0 ? "unknown" : fmt::format("{:.0f}", table.estimated_rows);
-    text += fmt::format("{:>4} {:<44} {:>10} {:>14} {:>5}  {:<7} {}\n", table.copied ? std::to_string(++number) : "-",
-                        table.name.quoted(), format_size(table.bytes), rows, table.parts, state::to_string(table.guard),
-                        table.publication.empty() ? "-" : table.publication);
+    rows.push_back({table.copied ? std::to_string(++number) : "-", table.name.quoted(), format_size(table.bytes),
+                    table.estimated_rows < 0 ? "unknown" : grouped(static_cast<std::int64_t>(table.estimated_rows)),
+                    std::to_string(table.parts), std::string(state::to_string(table.guard)),
+                    table.publication.empty() ? "-" : table.publication});
     if (!table.guard_reason.empty())
-      text += fmt::format("       guard {}: {}\n", state::to_string(table.guard), table.guard_reason);
-    if (!table.note.empty()) text += fmt::format("       {}\n", table.note);
+      rows.push_back({fmt::format("       guard {}: {}", state::to_string(table.guard), table.guard_reason)});
+    if (!table.note.empty()) rows.push_back({"       " + table.note});
   }
-  for (const auto& name : plan.left_out) text += fmt::format("   - {:<44} left out by the filter\n", name.quoted());
+  for (const auto& name : plan.left_out) rows.push_back({fmt::format("-  {}: left out by the filter", name.quoted())});
+  text += "\n" + in_columns(rows, "rlrrrll");
   auto to_do =
       number == 0 && phase != "none"
           ? std::string("nothing to copy: every table of the replica is copied; `pgbaton clone --follow` goes on")
-          : fmt::format("{} tables to copy, {}", number, format_size(plan.bytes_total));
+          : fmt::format("{} to copy, {}", counted(number, "table"), format_size(plan.bytes_total));
   return text + fmt::format("\n{}; nothing was changed\n", to_do);
 }
 

@@ -1,5 +1,6 @@
 // Results for people.
 #include <fmt/format.h>
+#include <pgbaton/base/words.hpp>
 
 #include <algorithm>
 
@@ -32,13 +33,16 @@ std::string_view meaning(state::Phase phase) {
     case state::Phase::streaming:
       return "the copy is complete and has not caught up yet";
     case state::Phase::ready:
-      return "the copy is complete and has caught up with the source";
+      return "the copy is complete and was level with the source once";
   }
   return "";
 }
 
 std::string writer_line(const StatusReport& report) {
-  if (!report.writer_holds) return line("writer", "none runs");
+  if (!report.writer_holds)
+    return line("writer", fmt::format("none runs: nothing is {} until `pgbaton {}` goes on",
+                                      report.replica->phase < state::Phase::streaming ? "copied" : "applied",
+                                      report.replica->phase < state::Phase::streaming ? "clone" : "follow"));
   const auto& replica = *report.replica;
   return line("writer", fmt::format("host {}, pid {}, since {}", replica.writer_host, replica.writer_pid,
                                     time_text(replica.writer_since)));
@@ -63,8 +67,8 @@ std::string readiness_lines(const StatusReport& report) {
 
 std::string resync_line(const StatusReport& report) {
   if (report.tables_detached == 0 && !report.resync_runs && !report.resync_slot) return "";
-  return line("resync", fmt::format("{}, {} tables, {} of WAL held", report.resync_runs ? "running" : "not running",
-                                    report.tables_detached,
+  return line("resync", fmt::format("{}, {}, {} of WAL held", report.resync_runs ? "running" : "NOT RUNNING",
+                                    counted(report.tables_detached, "table"),
                                     report.resync_slot ? size_text(report.resync_slot->held_bytes) : "nothing"));
 }
 
@@ -78,9 +82,8 @@ std::string slot_lines(const StatusReport& report) {
     text += fmt::format(", lost after {} more (max_slot_wal_keep_size)", size_text(slot.safe_bytes));
   text = line("slot", text);
   if (const auto& held = report.snapshot)
-    text +=
-        line("snapshot", fmt::format("held for {} by session {} ({}), {} transactions old",
-                                     duration_text(held->age_seconds), held->pid, held->role, held->age_transactions));
+    text += line("snapshot", fmt::format("held for {} by session {} ({}), {} old", duration_text(held->age_seconds),
+                                         held->pid, held->role, counted(held->age_transactions, "transaction")));
   return text;
 }
 
@@ -102,6 +105,9 @@ std::string lag_lines(const StatusReport& report) {
   if (const auto left = report.copy_left_bytes(); left > 0)
     text += line("copy lag", fmt::format("{} to copy{}", size_text(left), time_left(report.copy_left_seconds())));
   if (report.lag_bytes() < 0) return text + line("lag", "not known");
+  if (report.replica->phase < state::Phase::streaming)
+    return text + line("lag", fmt::format("none yet: changes are applied after the copy; {} of WAL wait in the slot",
+                                          size_text(report.lag_bytes())));
   auto stream = fmt::format("{}, {:.1f} s", size_text(report.lag_bytes()), report.lag_seconds());
   if (const double seconds = report.seconds_to_catch_up(); seconds >= 1) stream += time_left(seconds);
   return text + line("lag", stream);
@@ -135,17 +141,17 @@ std::string waiting_lines(const StatusReport& report) {
 
 std::string table_lines(const StatusReport& report) {
   if (report.tables.empty()) return "";
-  std::string text =
-      fmt::format("\n{:<40} {:<8} {:>18} {:>14} {:>10}\n", "table", "phase", "boundary", "copied rows", "size");
+  std::vector<std::vector<std::string>> rows{{"table", "phase", "boundary", "copied rows", "size", ""}};
   for (const auto& table : report.tables) {
-    text += fmt::format("{:<40} {:<8} {:>18} {:>14} {:>10}", table.name.quoted(), phase_word(table),
-                        lsn_text(table.boundary), table.rows, size_text(table.bytes));
-    if (const auto parts = report.parts.find(table.name); parts != report.parts.end())
-      text += fmt::format("  {} of {} parts", parts->second.done, parts->second.total);
-    text += '\n';
-    if (!table.note.empty()) text += fmt::format("    {}\n", table.note);
+    const auto found = report.parts.find(table.name);
+    const auto parts = found == report.parts.end()
+                           ? ""
+                           : fmt::format("{} of {}", found->second.done, counted(found->second.total, "part"));
+    rows.push_back({table.name.quoted(), std::string(phase_word(table)), lsn_text(table.boundary),
+                    count_text(table.rows), size_text(table.bytes), parts});
+    if (!table.note.empty()) rows.push_back({"    " + table.note});
   }
-  return text;
+  return "\n" + in_columns(rows, "llrrrl");
 }
 
 std::string guard_lines(const StatusReport& report) {
@@ -156,14 +162,18 @@ std::string guard_lines(const StatusReport& report) {
     bytes += ledger.bytes;
   }
   for (const auto& table : report.tables) columns += table.guard == state::GuardKind::column && table.guarded ? 1 : 0;
-  auto summary = fmt::format("{} columns", columns);
+  auto summary = fmt::format("a column in {}", counted(columns, "table"));
   if (!guards.ledgers.empty())
-    summary += fmt::format(", {} ledgers with about {} entries, {}", guards.ledgers.size(), entries, size_text(bytes));
-  summary += fmt::format("; about {} tombstones", guards.tombstones);
-  if (guards.tombstones > 0) summary += fmt::format(", {}", size_text(guards.tombstone_bytes));
-  std::string text =
-      line("guards", fmt::format("{}; needed from {} on, expired below {}", summary,
-                                 lsn_text(report.oldest_deliverable_lsn()), lsn_text(guards.expired_lsn)));
+    summary +=
+        fmt::format(", {} with about {}, {}", counted(static_cast<std::int64_t>(guards.ledgers.size()), "ledger"),
+                    counted(entries, "entry", "entries"), size_text(bytes));
+  if (guards.tombstones > 0)
+    summary +=
+        fmt::format(", about {}, {}", counted(guards.tombstones, "tombstone"), size_text(guards.tombstone_bytes));
+  if (guards.tombstones > 0 || entries > 0)
+    summary += fmt::format("; needed from {} on, expired below {}", lsn_text(report.oldest_deliverable_lsn()),
+                           lsn_text(guards.expired_lsn));
+  std::string text = line("guards", summary);
   for (const auto& hold : report.holds)
     text += line("", fmt::format("tombstones of {} are kept from {} on: {}, for {:.0f} s", hold.table.quoted(),
                                  lsn_text(hold.from_lsn), hold.reason, hold.age_seconds));
@@ -209,10 +219,11 @@ std::string status_text(const StatusReport& report) {
   text +=
       readiness_lines(report) + writer_line(report) + slot_lines(report) + resync_line(report) + position_lines(report);
   text += lag_lines(report) + rate_lines(report);
-  text += line("copied", fmt::format("{} of {} tables, {} of {}", report.tables_copied(), report.tables_total(),
-                                     size_text(report.bytes_done()), size_text(report.bytes_total())));
-  text += line("applied",
-               fmt::format("{} transactions, {} changes since the copy", progress.transactions, progress.changes));
+  text +=
+      line("copied", fmt::format("{} of {}, {} of {}", report.tables_copied(), counted(report.tables_total(), "table"),
+                                 size_text(report.bytes_done()), size_text(report.bytes_total())));
+  text += line("applied", fmt::format("{}, {} since the copy", counted(progress.transactions, "transaction"),
+                                      counted(progress.changes, "change")));
   text += guard_lines(report) + last_error_lines(report) + trouble_lines(report) + waiting_lines(report);
   for (const auto& doubt : report.doubts)
     text += line(doubt.kind == state::DoubtKind::outside ? "NOT THERE" : "IN DOUBT",

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/base/words.hpp>
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/resync/resync.hpp>
 #include <pgbaton/source/history.hpp>
@@ -139,8 +140,8 @@ std::vector<std::string> warnings(const StatusReport& report) {
   if (slot && slot->wal_status == "unreserved")
     result.push_back(fmt::format("slot {} is about to be lost: its WAL exceeds max_slot_wal_keep_size", slot->name));
   if (report.tables_detached > 0 && !report.resync_runs)
-    result.push_back(fmt::format("a resync ended too early: {} tables are not kept up to date until it is run again",
-                                 report.tables_detached));
+    result.push_back(fmt::format("a resync ended too early: {} not kept up to date until it is run again",
+                                 counted(report.tables_detached, "table is", "tables are")));
   for (const auto& counts : report.missed)
     result.push_back(
         fmt::format("{} has had {} UPDATEs and {} DELETEs on the source since its statistics were reset; "

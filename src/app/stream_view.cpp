@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <pgbaton/base/words.hpp>
 
 #include "view.hpp"
 
@@ -32,7 +33,7 @@ class StreamView : public View {
         fmt::format("{} behind ({:.1f} s)", size_text(static_cast<std::int64_t>(behind)), seen.lag_seconds),
         fmt::format("{} changes/s", count_text(changes)), fmt::format("{} transactions/s", count_text(transactions))};
     if (seen.slot_held_bytes >= 0) parts.push_back(fmt::format("{} of WAL held", size_text(seen.slot_held_bytes)));
-    if (seen.reconnects > 0) parts.push_back(fmt::format("reconnected {} times", seen.reconnects));
+    if (seen.reconnects > 0) parts.push_back(fmt::format("reconnected {}", counted(seen.reconnects, "time")));
     return parts;
   }
 

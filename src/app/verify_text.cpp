@@ -1,11 +1,12 @@
 // What verify found, for people.
 //
-//   table                 source rows   target rows       size      time   differences
-//   public.orders           1,234,567     1,234,567     210 MB     1.2 s             0
+//   table          source rows  target rows    size   time  differences
+//   public.orders    1,234,567    1,234,567  210 MB  1.2 s            0
 //
 //   public.customer  missing    (id)=(17)
 //   public.customer  different  (id)=(23)  name, city
 #include <fmt/format.h>
+#include <pgbaton/base/words.hpp>
 
 #include <algorithm>
 
@@ -54,15 +55,11 @@ std::string differences_text(const verify::Report& report) {
 }
 
 std::string tables_text(const verify::Report& report) {
-  std::size_t width = 20;
-  for (const auto& table : report.tables) width = std::max(width, plain(table.name).size());
-  auto text = fmt::format("{:<{}}{:>15}{:>15}{:>10}{:>10}{:>14}\n", "table", width, "source rows", "target rows",
-                          "size", "time", "differences");
+  std::vector<std::vector<std::string>> rows{{"table", "source rows", "target rows", "size", "time", "differences"}};
   for (const auto& table : report.tables)
-    text += fmt::format("{:<{}}{:>15}{:>15}{:>10}{:>10}{:>14}\n", plain(table.name), width,
-                        count_text(table.source_rows), count_text(table.target_rows), size_text(table.bytes),
-                        format_duration(table.time), count_text(table.differences));
-  return text;
+    rows.push_back({plain(table.name), count_text(table.source_rows), count_text(table.target_rows),
+                    size_text(table.bytes), format_duration(table.time), count_text(table.differences)});
+  return in_columns(rows, "lrrrrr");
 }
 
 }  // namespace
@@ -72,16 +69,18 @@ std::string verify_text(const verify::Report& report, const std::string& name) {
   for (const auto& table : report.not_compared)
     text += fmt::format("not compared: {}: {}\n", plain(table.name), table.reason);
   if (report.differences_total > 0) text += "\n" + differences_text(report) + "\n";
-  text += fmt::format("replica {} at {}: {} tables, {} rows compared in {}; changes waited {} at most\n", name,
-                      to_string(report.cut_lsn), report.tables.size(), count_text(report.rows()),
-                      format_duration(report.time), format_duration(report.longest_pause));
+  text += fmt::format(
+      "replica {} at {}: {}, {} compared in {} (the times above are those of both sides together); "
+      "changes waited {} at most\n",
+      name, to_string(report.cut_lsn), counted(static_cast<std::int64_t>(report.tables.size()), "table"),
+      counted(report.rows(), "row"), format_duration(report.time), format_duration(report.longest_pause));
   for (const auto& doubt : report.doubts)
     text += fmt::format("{}: {}; {}\n", plain(doubt.table), doubt.reason, doubt.remedy);
   if (report.differences_total == 0)
     return text + (report.doubts.empty() ? "no differences\n" : "no rows differ; what is named above does\n");
-  text += fmt::format("{} differences", count_text(report.differences_total));
+  text += counted(report.differences_total, "difference");
   if (report.repaired > 0 || report.remaining != report.differences_total)
-    text += fmt::format(", {} rows repaired, {} remain", count_text(report.repaired), count_text(report.remaining));
+    text += fmt::format(", {} repaired, {} remain", counted(report.repaired, "row"), count_text(report.remaining));
   return text + "\n";
 }
 

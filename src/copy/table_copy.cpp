@@ -13,6 +13,7 @@
 #include "table_copy.hpp"
 
 #include <fmt/format.h>
+#include <pgbaton/base/words.hpp>
 
 #include <charconv>
 #include <pgbaton/base/failpoint.hpp>
@@ -55,7 +56,8 @@ std::string copy_context(const pg::Connection& connection) {
 
 void require_all_stored(long long sent, long long stored) {
   if (sent == stored) return;
-  throw Error(ErrorKind::rejected, fmt::format("the source sent {} rows, the target stored {}", sent, stored))
+  throw Error(ErrorKind::rejected,
+              fmt::format("the source sent {}, the target stored {}", counted(sent, "row"), stored))
       .side(Side::target)
       .hint("Look for a trigger or rule on the target's table that drops rows (ENABLE ALWAYS or REPLICA).");
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/size.hpp>
 #include <pgbaton/base/time.hpp>
+#include <pgbaton/base/words.hpp>
 
 #include <algorithm>
 #include <map>
@@ -115,10 +116,10 @@ void check_connections(Side side, CheckSide& at, int needed, Findings& findings)
     }
   }
   if (free < needed)
-    findings.warning(
-        fmt::format("{}.connections", to_string(side)), limit,
-        fmt::format("about {} connections are free, a clone opens up to {}", std::max<std::int64_t>(free, 0), needed),
-        remedy);
+    findings.warning(fmt::format("{}.connections", to_string(side)), limit,
+                     fmt::format("about {} free, a clone opens up to {}",
+                                 counted(std::max<std::int64_t>(free, 0), "connection is", "connections are"), needed),
+                     remedy);
 }
 
 // pg_dump locks all tables in one transaction.
@@ -164,12 +165,12 @@ void check_estimate(const CheckOptions& options, CheckSide& source, const TableP
   const auto estimate = estimate_copy(*source.connection, plan, options.clone);
   pqxx::nontransaction tx(*source.connection);
   auto database = tx.exec1("select pg_database_size(current_database())")[0].as<std::uint64_t>();
-  findings.note(
-      "source.estimate", source.server.database,
-      fmt::format("{} tables with {} of rows and about {} of indexes (whole database {}); the copy takes "
-                  "about {}, the indexes about {}; less where both overlap",
-                  estimate.tables, format_size(estimate.table_bytes), format_size(estimate.index_bytes),
-                  format_size(database), format_duration(estimate.copy_time), format_duration(estimate.index_time)));
+  findings.note("source.estimate", source.server.database,
+                fmt::format("{} with {} of rows and about {} of indexes (whole database {}); the copy takes "
+                            "about {}, the indexes about {}; less where both overlap",
+                            counted(static_cast<std::int64_t>(estimate.tables), "table"),
+                            format_size(estimate.table_bytes), format_size(estimate.index_bytes), format_size(database),
+                            format_duration(estimate.copy_time), format_duration(estimate.index_time)));
   findings.note("target.disk", "disk",
                 fmt::format("the target needs about {} and room for its WAL, the source room for the WAL of that time; "
                             "SQL does not show what is free",

@@ -17,6 +17,7 @@
 #include <pgbaton/copy/finalize.hpp>
 
 #include <fmt/format.h>
+#include <pgbaton/base/words.hpp>
 
 #include <algorithm>
 
@@ -82,6 +83,12 @@ void create_source_objects(Build& build, const source::PublicationPlan& publicat
   PGBATON_FAILPOINT("slot_recorded");
 }
 
+// Not those that are made and left empty.
+std::int64_t wanted_tables(const Build& build) {
+  return std::ranges::count_if(build.jobs,
+                               [](const copy::CopyJob& job) { return job.state.phase != state::TablePhase::skipped; });
+}
+
 // A new replica, or a new generation of one that has no committed table (`again`).
 void begin_generation(Build& build, bool again) {
   bool restored = again && build.replica.schema_restored;
@@ -102,7 +109,7 @@ void begin_generation(Build& build, bool again) {
   PGBATON_FAILPOINT("replica_recorded");
   build.jobs = std::move(plan.jobs);
   if (!again) build.replica.epoch = build.lease.begin_term();
-  log::info("replica {}: {} tables recorded, generation {}", build.replica.name, build.jobs.size(),
+  log::info("replica {}: {} to copy, generation {}", build.replica.name, counted(wanted_tables(build), "table"),
             build.replica.generation);
   create_source_objects(build, plan.publications);
 }
@@ -129,8 +136,8 @@ void resume(Build& build) {
     build.replica.source_timeline = timeline;
   }
   load_jobs(build);
-  log::info("replica {}: going on, {} of {} tables are copied", build.replica.name, build.summary.tables_kept,
-            build.jobs.size());
+  log::info("replica {}: going on, {} of {} copied", build.replica.name, build.summary.tables_kept,
+            counted(wanted_tables(build), "table is", "tables are"));
 }
 
 void copied_already(Build& build) {

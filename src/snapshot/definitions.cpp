@@ -236,7 +236,7 @@ void restore(Build& build) {
   copy::RestoreRecord record;
   record.done = build.store.load_schema_parts(build.replica.name);
   if (!record.done.empty())
-    log::info("going on with the definitions: {} of them were restored by an earlier run", record.done.size());
+    log::info("going on with the definitions; restored by an earlier run: {}", record.done.size());
   record.statement = [&](const std::vector<std::string>& fingerprints, bool last) {
     build.made.schema = true;  // before the COMMIT, whose reply may be lost
     return last ? state::Store::schema_restored_statement(build.replica)

@@ -13,6 +13,7 @@
 #include <pgbaton/source/slot.hpp>
 
 #include <fmt/format.h>
+#include <pgbaton/base/words.hpp>
 
 #include <functional>
 #include <optional>
@@ -76,8 +77,10 @@ bool remove_guards(pg::Control& target, state::Store& store, const state::Replic
     all = all && dropped;
   }
   if (!done.empty() && all)
-    report.removed.push_back(fmt::format("guard columns of {} tables on the target", done.size()));
-  if (ledgers > 0 && all) report.removed.push_back(fmt::format("ledgers of {} tables on the target", ledgers));
+    report.removed.push_back(
+        fmt::format("guard columns of {} on the target", counted(static_cast<std::int64_t>(done.size()), "table")));
+  if (ledgers > 0 && all)
+    report.removed.push_back(fmt::format("ledgers of {} on the target", counted(ledgers, "table")));
   return all;
 }
 

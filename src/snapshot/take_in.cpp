@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/base/words.hpp>
 #include <pgbaton/catalog/shape.hpp>
 #include <pgbaton/copy/finalize.hpp>
 #include <pgbaton/pg/connection.hpp>
@@ -181,7 +182,8 @@ class TakeIn {
       table.phase = TablePhase::done;
       store_.finish_table(replica_, table);
       store_.add_event(replica_.name, "partition_taken_in", state::to_json({{"table", table.name.quoted()}}));
-      log::info("{}: copied {} rows at boundary {}", table.name.quoted(), table.rows, to_string(table.boundary));
+      log::info("{}: copied {} at boundary {}", table.name.quoted(), counted(table.rows, "row"),
+                to_string(table.boundary));
     }
   }
 

@@ -7,6 +7,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/base/words.hpp>
 #include <pgbaton/state/store.hpp>
 
 #include <algorithm>
@@ -323,7 +324,7 @@ class Run {
     report_.repaired += repaired.rows;
     store_.add_event(replica_.name, "repair",
                      state::to_json({{"cut_lsn", to_string(cut_lsn)}, {"rows", std::to_string(repaired.rows)}}));
-    log::info("repaired {} rows at {}", repaired.rows, to_string(cut_lsn));
+    log::info("repaired {} at {}", counted(repaired.rows, "row"), to_string(cut_lsn));
   }
 
   void note() {

@@ -109,7 +109,7 @@ TEST_F(NewcomerTest, TheExampleFileFromCloneToFinish) {
   const auto file = example();
   const auto events = source().directory() + "/events.jsonl";
   Tool clone({"clone", "--config", file, "--follow", "--events", events});
-  ASSERT_TRUE(clone.wait_for_stderr("the copy is complete: 1 tables, 1 rows")) << clone.err();
+  ASSERT_TRUE(clone.wait_for_stderr("the copy is complete: 1 table, 1 row")) << clone.err();
   source().exec("insert into t values (2)");
   EXPECT_EQ(with(file, "wait", {"--for", "ready"}).code, 0) << clone.err();
   EXPECT_TRUE(appears(events, "\"event\":\"ready\"")) << "while the clone still runs";

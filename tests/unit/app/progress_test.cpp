@@ -54,6 +54,27 @@ TEST(Layout, NumbersForPeople) {
   EXPECT_EQ(duration_text(61), "1 m 1 s");
 }
 
+TEST(Layout, ColumnsAreAsWideAsTheirCells) {
+  EXPECT_EQ(
+      in_columns({{"table", "rows", ""}, {"größe", "1,234", "2 of 3 parts"}, {"    a note"}, {"t", "7", ""}}, "lrl"),
+      "table   rows\n"
+      "größe  1,234  2 of 3 parts\n"
+      "    a note\n"
+      "t          7\n");
+}
+
+TEST(Layout, LongLinesGoOnUnderTheirText) {
+  EXPECT_EQ(wrapped("slot        pgbaton, active, WAL reserved\nshort\n", 30),
+            "slot        pgbaton, active,\n            WAL reserved\nshort\n");
+  EXPECT_EQ(wrapped("      -> ALTER TABLE t ADD PRIMARY KEY (id);\n", 24),
+            "      -> ALTER TABLE t\n      ADD PRIMARY KEY\n      (id);\n");
+  EXPECT_EQ(wrapped("\x1b[1;31mtwo blockers\x1b[0m are here", 21), "\x1b[1;31mtwo blockers\x1b[0m are here\n");
+  EXPECT_EQ(wrapped("one two", 5), "one\ntwo\n");
+  EXPECT_EQ(wrapped("wordswithoutblanks", 5), "wordswithoutblanks\n");
+  EXPECT_EQ(wrapped("", 5), "");
+  EXPECT_EQ(wrapped("\na\n", 5), "\na\n");
+}
+
 TEST(Layout, PartsThatDoNotFitGoBelow) {
   const std::vector<std::string> parts{"1.2 GB of about 2.1 GB", "ETA 42 s", "3 of 12 tables"};
   EXPECT_THAT(
