@@ -157,8 +157,9 @@ void Applier::commit(Lsn applied_lsn, std::int64_t source_commit_time, std::int6
   try {
     store_progress(i.connection, i.options,
                    {applied_lsn, source_commit_time, source_transactions, i.changes_in_transaction});
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::held_elsewhere) rollback();
+  } catch (...) {
+    // An UPDATE that waited for the row has locked it even when it then finds that it must not take it.
+    abandon();
     throw;
   }
   PGBATON_FAILPOINT("apply_before_commit");
@@ -183,6 +184,15 @@ void Applier::rollback() {
   if (i.options.row_source != nullptr) i.options.row_source->release();
   // A lost connection has taken its transaction along.
   if (PQstatus(i.connection.get()) == CONNECTION_OK) i.connection.exec("ROLLBACK");
+}
+
+void Applier::abandon() noexcept {
+  if (PQtransactionStatus(impl_->connection.get()) == PQTRANS_ACTIVE) return;  // ends with its connection
+  try {
+    rollback();
+  } catch (const std::exception& error) {
+    log::debug("rolling back: {}", error.what());
+  }
 }
 
 bool Applier::in_transaction() const {

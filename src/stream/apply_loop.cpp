@@ -28,7 +28,9 @@ ApplyLoop::ApplyLoop(BoundedQueue<Chunk>& queue, apply::Applier& applier, source
       position_(options.applied_lsn),
       applied_lsn_(options.applied_lsn) {}
 
-void ApplyLoop::run() {
+// The housekeeper writes the progress row, too, and the session waits for it at its end: whatever ends this thread must
+// not leave a transaction that has the row locked.
+void ApplyLoop::run() try {
   for (;;) {
     if (auto chunk = queue_.pop_for(borders_.empty() ? kPollInterval : Milliseconds(0))) {
       absorb(std::move(*chunk));
@@ -43,6 +45,9 @@ void ApplyLoop::run() {
   }
   finish();
   done_ = true;
+} catch (...) {
+  applier_.abandon();
+  throw;
 }
 
 void ApplyLoop::absorb(Chunk chunk) {

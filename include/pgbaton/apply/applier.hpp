@@ -63,10 +63,13 @@ class Applier {
   void begin();
   void apply(std::span<const Change> window);
   // Writes the progress row and commits. Throws Error(held_elsewhere) when fenced. After an Error(failed, retry) here
-  // the outcome of COMMIT is unknown: the progress row decides, after a new connection. source_commit_time:
-  // microseconds since 2000-01-01 of the last transaction, 0 for a pure position.
+  // the outcome of COMMIT is unknown: the progress row decides, after a new connection. Whatever it throws, the
+  // transaction has ended and no lock of it is left. source_commit_time: microseconds since 2000-01-01 of the last
+  // transaction, 0 for a pure position.
   void commit(Lsn applied_lsn, std::int64_t source_commit_time, std::int64_t source_transactions);
   void rollback();
+  // For one that goes on with nothing: rolls back what can be rolled back and says nothing if it cannot.
+  void abandon() noexcept;
   bool in_transaction() const;
   const ApplyCounters& counters() const;
 

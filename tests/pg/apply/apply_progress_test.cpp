@@ -1,4 +1,6 @@
 // Progress is part of the data, and only the writer in office writes it.
+#include <future>
+
 #include "apply_fixture.hpp"
 
 namespace pgbaton::testing {
@@ -65,6 +67,31 @@ TEST_F(ProgressTest, AStaleEpochCommitsNothing) {
     EXPECT_THAT(error.message(), HasSubstr("fenced"));
     EXPECT_FALSE(error.hint().empty());
   }
+  EXPECT_FALSE(applier->in_transaction());
+  EXPECT_EQ(db().number("select count(*) from t"), 0);
+}
+
+// The housekeeper of the same process waits for the row then, and the process for the housekeeper: it stood still for
+// ever (a resync that took tables out of the stream at the moment of a commit).
+TEST_F(ProgressTest, ACommitThatWaitedForTheRowInVainLeavesItUnlocked) {
+  const auto applier = this->applier();
+  log_.insert(table_, 16, {1, "a"});
+  applier->begin();
+  applier->apply(log_.all());
+  auto resync = target().session();
+  resync.exec("begin; update pgbaton.progress set tables_version = tables_version + 1");
+  auto committed = std::async(std::launch::async, [&applier] { applier->commit(Lsn{32}, 0, 1); });
+  ASSERT_TRUE(target().wait_until(
+      "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like 'UPDATE pgbaton.progress%'",
+      "1"));
+  resync.exec("commit");
+  try {
+    committed.get();
+    FAIL() << "committed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.sqlstate(), apply::kTablesChanged);
+  }
+  db().exec("set lock_timeout = '2s'; update pgbaton.progress set report = null");
   EXPECT_FALSE(applier->in_transaction());
   EXPECT_EQ(db().number("select count(*) from t"), 0);
 }
