@@ -61,15 +61,36 @@ ToolResult Tool::kill_hard() {
   return wait(Milliseconds(10'000));
 }
 
-bool Tool::wait_for_stderr(const std::string& pattern, Milliseconds timeout) {
-  const std::regex expression(pattern);
+namespace {
+
+template <typename Seen>
+bool wait_for(Tool& tool, Milliseconds timeout, const Seen& seen) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   for (;;) {
-    const bool ended = !running();
-    if (std::regex_search(err(), expression)) return true;
+    const bool ended = !tool.running();
+    if (seen(tool.err())) return true;
     if (ended || std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(Milliseconds(10));
   }
+}
+
+}  // namespace
+
+bool Tool::wait_for_stderr(const std::string& pattern, Milliseconds timeout) {
+  const std::regex expression(pattern);
+  return wait_for(*this, timeout, [&](const std::string& text) { return std::regex_search(text, expression); });
+}
+
+bool Tool::wait_for_stderr(const std::vector<std::string>& in_order, Milliseconds timeout) {
+  return wait_for(*this, timeout, [&](const std::string& text) {
+    std::size_t from = 0;
+    for (const auto& part : in_order) {
+      from = text.find(part, from);
+      if (from == std::string::npos) return false;
+      from += part.size();
+    }
+    return true;
+  });
 }
 
 }  // namespace pgbaton::testing

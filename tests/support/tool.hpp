@@ -40,6 +40,8 @@ class Tool {
   std::string out() const { return read_file(directory_ + "/out"); }
   // False when the process ended or the time is over without a match.
   bool wait_for_stderr(const std::string& pattern, Milliseconds timeout = Milliseconds(30'000));
+  // The texts, one after the other (a regular expression over many lines overflows the stack of std::regex).
+  bool wait_for_stderr(const std::vector<std::string>& in_order, Milliseconds timeout = Milliseconds(30'000));
 
  private:
   std::string directory_;
