@@ -4,6 +4,7 @@
 #include <yaml-cpp/yaml.h>
 #include <pgbaton/app/options.hpp>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/pg/plain_password.hpp>
 
 #include <fstream>
 #include <set>
@@ -12,6 +13,8 @@
 namespace pgbaton::app {
 
 namespace {
+
+constexpr std::string_view kPlainPassword = "allow_plain_password";
 
 // Values are never quoted in these messages: they may be connection strings.
 struct Reader {
@@ -64,7 +67,7 @@ struct Reader {
     return choice;
   }
 
-  // The one option that is no flag: a list of maps.
+  // No flag: a list of maps.
   void read_choices(const YAML::Node& key, const YAML::Node& value) {
     if (!seen.insert("tables").second)
       throw wrong(key, "tables stands here for the second time", "Remove one of the two.");
@@ -73,9 +76,23 @@ struct Reader {
     for (const auto& item : value) options.filter.choices.push_back(read_choice(item));
   }
 
+  // No flag, so that it is a decision somebody wrote down: the hosts that may get a password without TLS.
+  void read_plain_password_hosts(const YAML::Node& key, const YAML::Node& value) {
+    if (!seen.insert(std::string(kPlainPassword)).second)
+      throw wrong(key, fmt::format("{} stands here for the second time", kPlainPassword), "Remove one of the two.");
+    std::vector<std::string> hosts;
+    if (value.IsScalar()) hosts.push_back(value.Scalar());
+    if (!value.IsScalar() && !value.IsSequence() && !value.IsNull())
+      throw wrong(value, fmt::format("{} takes a host or a list of hosts", kPlainPassword), "Write \"[host, host]\".");
+    if (value.IsSequence())
+      for (const auto& host : value) hosts.push_back(scalar(host, kPlainPassword));
+    pg::allow_plain_password(std::move(hosts));
+  }
+
   void read(const YAML::Node& key, const YAML::Node& value) {
     const std::string& name = key.Scalar();
     if (name == "tables") return read_choices(key, value);
+    if (name == kPlainPassword || name == "allow-plain-password") return read_plain_password_hosts(key, value);
     const OptionSpec* spec = find_option(name);
     if (spec == nullptr || spec->name == "config") {
       std::vector<std::string_view> names;

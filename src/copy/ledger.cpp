@@ -83,6 +83,7 @@ bool add_ledger(pg::Control& target, const std::string& replica, const catalog::
                                                   {":columns", columns},
                                                   {":keys", fmt::format("{}", fmt::join(numbers, ", "))},
                                                   {":'replica'", quote_literal(replica)}}));
+  alter(target, doing, std::string(sql::target_schema_close));
   table.ledger = name;
   table.ledger_key = quoted_list(key);
   return true;

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 #include <cstring>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/time.hpp>
+#include <pgbaton/pg/endpoint.hpp>
 
 namespace pgbaton::copy {
 namespace {
@@ -23,6 +26,7 @@ namespace {
 constexpr Milliseconds kStopInterval{50};
 // pg_dump cancels its query and disconnects after SIGTERM; a child that does not react gets SIGKILL.
 constexpr Milliseconds kTermPatience{3000};
+constexpr std::string_view kPassword = "PGPASSWORD";
 
 class Descriptor {
  public:
@@ -67,16 +71,35 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-std::vector<std::string> child_environment(const Command& command) {
+// A password file that has no name and goes with the last process that has it open: the environment of a process can be
+// read by others of the same user for as long as it runs. Nothing where that cannot be; a line holds no line break.
+Descriptor password_file(std::string_view password) {
+  if (password.find_first_of("\r\n") != password.npos || ::access("/proc/self/fd", X_OK) != 0) return {};
+  Descriptor file(::memfd_create("pgpass", MFD_CLOEXEC));
+  if (!file.open() || ::fchmod(file.get(), S_IRUSR | S_IWUSR) != 0) return {};
+  std::string line = "*:*:*:*:";
+  for (const char c : password) line += c == ':' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  line += '\n';
+  if (::write(file.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) return {};
+  return file;
+}
+
+// Ours, without passwords, and what the command brings.
+std::vector<std::string> child_environment(const Command& command, const Descriptor& passwords) {
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     std::string_view text = *entry;
     auto name = text.substr(0, text.find('='));
     bool replaced = false;
     for (const auto& [key, value] : command.environment) replaced = replaced || key == name;
-    if (!replaced) result.emplace_back(text);
+    if (replaced || (passwords.open() && name == "PGPASSFILE")) continue;
+    const bool conninfo = name == "PGBATON_SOURCE" || name == "PGBATON_TARGET";
+    result.push_back(conninfo ? fmt::format("{}={}", name, pg::redact(text.substr(name.size() + 1)))
+                              : std::string(text));
   }
-  for (const auto& [key, value] : command.environment) result.push_back(key + "=" + value);
+  for (const auto& [key, value] : command.environment)
+    if (key != kPassword || !passwords.open()) result.push_back(key + "=" + value);
+  if (passwords.open()) result.push_back(fmt::format("PGPASSFILE=/proc/self/fd/{}", passwords.get()));
   return result;
 }
 
@@ -84,7 +107,7 @@ struct ChildSetup {
   const char* program;
   char* const* argv;
   char* const* envp;
-  int output, errors, null_input, status;
+  int output, errors, null_input, status, passwords;  // the last -1: none
   pid_t parent;
 };
 
@@ -101,6 +124,7 @@ struct ChildSetup {
   ::dup2(setup.null_input, STDIN_FILENO);
   ::dup2(setup.output, STDOUT_FILENO);
   ::dup2(setup.errors, STDERR_FILENO);
+  if (setup.passwords >= 0) ::fcntl(setup.passwords, F_SETFD, 0);
   ::execve(setup.program, setup.argv, setup.envp);
   int number = errno;
   [[maybe_unused]] auto written = ::write(setup.status, &number, sizeof number);
@@ -202,14 +226,17 @@ Outcome collect(Child& child, Descriptor output, Descriptor errors, std::size_t 
 Outcome run_command(const Command& command, const std::stop_token& stop) {
   std::vector<std::string> arguments{command.program};
   arguments.insert(arguments.end(), command.arguments.begin(), command.arguments.end());
-  auto environment = child_environment(command);
+  Descriptor passwords;
+  for (const auto& [key, value] : command.environment)
+    if (key == kPassword) passwords = password_file(value);
+  auto environment = child_environment(command, passwords);
   auto argv = pointers(arguments);
   auto envp = pointers(environment);
   Descriptor null_input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null_input.open()) throw system_error("opening /dev/null", errno);
   Pipe output = make_pipe(), errors = make_pipe(), status = make_pipe();
-  ChildSetup setup{command.program.c_str(), argv.data(),      envp.data(),        output.write.get(),
-                   errors.write.get(),      null_input.get(), status.write.get(), ::getpid()};
+  ChildSetup setup{command.program.c_str(), argv.data(),        envp.data(),     output.write.get(), errors.write.get(),
+                   null_input.get(),        status.write.get(), passwords.get(), ::getpid()};
 
   pid_t pid = ::fork();
   if (pid < 0) throw system_error("starting " + command.program, errno);

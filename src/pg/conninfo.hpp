@@ -13,7 +13,7 @@ std::string find_item(const ConninfoItems& items, std::string_view keyword);
 ConninfoItems effective_items(const std::string& conninfo);
 
 // The items that pgbaton sets over the user's: application_name, client_encoding, the pinned options behind the user's
-// own, and keepalives and time-outs where the user gave none.
+// own, keepalives and time-outs where the user gave none, and the sslmode that a password needs.
 ConninfoItems session_items(const Endpoint& endpoint, std::string_view role, const ConninfoItems& effective);
 
 std::string application_name(const Endpoint& endpoint, std::string_view role);

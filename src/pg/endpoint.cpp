@@ -7,6 +7,7 @@
 #include <memory>
 #include <pgbaton/pg/connection.hpp>
 #include <pgbaton/pg/endpoint.hpp>
+#include <pgbaton/pg/plain_password.hpp>
 #include <set>
 
 #include "conninfo.hpp"
@@ -199,6 +200,8 @@ ConninfoItems session_items(const Endpoint& endpoint, std::string_view role, con
   for (const auto& [keyword, value] : kUnlessGiven) {
     if (find_item(effective, keyword).empty()) items.emplace_back(keyword, value);
   }
+  if (auto mode = forced_sslmode(endpoint.conninfo, endpoint.side); !mode.empty())
+    items.emplace_back("sslmode", std::move(mode));
   return items;
 }
 
@@ -208,6 +211,7 @@ ChildConnection child_connection(const Endpoint& endpoint, std::string_view role
   ChildConnection child;
   if (const auto password = find_item(items, "password"); !password.empty()) {
     child.environment.emplace_back("PGPASSWORD", password);
+    std::erase_if(items, [](const auto& item) { return item.first == "passfile"; });  // ours would not be looked at
   }
   child.environment.emplace_back("PGAPPNAME", application_name(endpoint, role));
   // An options item, also one that a service file brings, would win over PGOPTIONS.
@@ -219,6 +223,7 @@ ChildConnection child_connection(const Endpoint& endpoint, std::string_view role
   });
   for (auto& [keyword, value] : session_items(endpoint, role, effective)) {
     if (keyword == "application_name" || keyword == "client_encoding") continue;
+    if (keyword == "sslmode") std::erase_if(items, [](const auto& item) { return item.first == "sslmode"; });
     if (keyword == "options" && !options_given) {
       child.environment.emplace_back("PGOPTIONS", value);
     } else {

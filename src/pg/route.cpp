@@ -5,6 +5,7 @@
 #include <charconv>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/pg/connection.hpp>
+#include <pgbaton/pg/plain_password.hpp>
 #include <pgbaton/pg/route.hpp>
 #include <thread>
 
@@ -25,9 +26,16 @@ using Handle = std::unique_ptr<PGconn, FinishConnection>;
 Handle connect_plainly(const Endpoint& endpoint) {
   const auto name = application_name(endpoint, "route");
   const bool patient = !find_item(effective_items(endpoint.conninfo), "connect_timeout").empty();
-  const char* const keywords[] = {"dbname", "application_name", patient ? nullptr : "connect_timeout", nullptr};
-  const char* const values[] = {endpoint.conninfo.c_str(), name.c_str(), patient ? nullptr : "10", nullptr};
-  return Handle(PQconnectdbParams(keywords, values, 1));
+  const auto sslmode = forced_sslmode(endpoint.conninfo, endpoint.side);
+  std::vector<const char*> keywords{"dbname", "application_name"}, values{endpoint.conninfo.c_str(), name.c_str()};
+  const auto add = [&](const char* keyword, const char* value) {
+    keywords.push_back(keyword);
+    values.push_back(value);
+  };
+  if (!patient) add("connect_timeout", "10");
+  if (!sslmode.empty()) add("sslmode", sslmode.c_str());
+  add(nullptr, nullptr);
+  return Handle(PQconnectdbParams(keywords.data(), values.data(), 1));
 }
 
 // One row, or nothing on any error: whoever refuses a plain query is told apart by the caller.

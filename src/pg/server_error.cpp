@@ -83,6 +83,15 @@ std::string_view connect_hint(const Attempt& attempt) {
   if (code == "53300") return "Raise max_connections or lower --jobs.";
   if (code == "53400") return "Raise max_wal_senders on the server.";
   if (code == "42501") return "The role needs CONNECT on the database, and REPLICATION on the source.";
+  if (attempt.text.find("SSL was required") != std::string::npos) {
+    return "The server has no TLS: set ssl = on there. A password goes to another host without TLS only when it is "
+           "allowed by name, allow_plain_password: [HOST] in the --config file.";
+  }
+  if (attempt.text.find("certificate") != std::string::npos || attempt.text.find("root.crt") != std::string::npos) {
+    return "Check sslrootcert (the CA's certificate), sslcert and sslkey, and that the server's certificate is made "
+           "out "
+           "for this host.";
+  }
   if (attempt.text.find("unsupported startup parameter") != std::string::npos) {
     return "This is a pooler: connect to the server itself.";
   }

@@ -31,6 +31,21 @@ struct Found {
   int version = 0;  // 0: no meta table
 };
 
+// A schema that somebody else can write is no state of ours: a trigger or a view in it would run as our role.
+void refuse_foreign(pqxx::transaction_base& tx) {
+  const auto row = tx.exec1(std::string(sql::target_schema_foreign));
+  if (row[0].is_null()) return;
+  throw Error(
+      ErrorKind::preflight,
+      fmt::format("schema pgbaton of the target can be changed by {}, who would run code with the rights of this "
+                  "role",
+                  row[0].as<std::string>()))
+      .side(Side::target)
+      .hint(
+          "If pgbaton made it under that role: ALTER SCHEMA pgbaton and its tables OWNER TO this one, and REVOKE "
+          "CREATE ON SCHEMA, TRIGGER ON its tables. If not, drop the schema.");
+}
+
 Found find_schema(pqxx::transaction_base& tx) {
   auto row = tx.exec1(
       "select exists (select from pg_catalog.pg_namespace where nspname = 'pgbaton'), "
@@ -38,6 +53,7 @@ Found find_schema(pqxx::transaction_base& tx) {
       "where n.nspname = 'pgbaton' and c.relname = 'meta' and c.relkind = 'r')");
   Found found;
   found.schema = row[0].as<bool>();
+  if (found.schema) refuse_foreign(tx);
   if (row[1].as<bool>()) found.version = tx.exec1("select schema_version from pgbaton.meta")[0].as<int>();
   return found;
 }
@@ -79,6 +95,7 @@ void Store::install() {
       auto touched = tx.exec_params("update pgbaton.meta set schema_version = $1", version).affected_rows();
       if (touched != 1) throw Error(ErrorKind::failed, "pgbaton.meta does not hold one row").side(Side::target);
     }
+    tx.exec(std::string(sql::target_schema_close));
     tx.commit();
   });
 }

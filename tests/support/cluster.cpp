@@ -301,7 +301,11 @@ void Cluster::restore_files(const std::string& saved) {
 }
 
 std::string Cluster::conninfo(const std::string& database, const std::string& user) const {
-  return "host=127.0.0.1 port=" + std::to_string(port_) + " user=" + user + " dbname=" + database;
+  std::string quoted;
+  for (const char c : database) quoted += c == '\'' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  const bool plain = database.find_first_of(" \t\n'\\") == std::string::npos;
+  return "host=127.0.0.1 port=" + std::to_string(port_) + " user=" + user +
+         " dbname=" + (plain ? database : "'" + quoted + "'");
 }
 
 std::string Cluster::socket_conninfo(const std::string& database) const {

@@ -4,12 +4,14 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/time.hpp>
 
+#include <cstdlib>
 #include <thread>
 
 namespace pgbaton::copy {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Outcome shell(const std::string& script, const std::stop_token& stop = {}) {
   return run_command({"/bin/sh", {"-c", script}, {{"PGPASSWORD", "a b'c"}}}, stop);
@@ -23,8 +25,25 @@ TEST(Process, ReturnsBothStreamsAndTheExitCode) {
 }
 
 TEST(Process, AddsToTheEnvironmentAndPassesArgumentsUnchanged) {
-  EXPECT_EQ(shell("printf %s \"$PGPASSWORD\"").output, "a b'c");
+  EXPECT_EQ(run_command({"/bin/sh", {"-c", "printf %s \"$X\""}, {{"X", "a b'c"}}}, {}).output, "a b'c");
   EXPECT_EQ(run_command({"/usr/bin/printf", {"%s|", "a b", "", "\"$x\""}, {}}, {}).output, "a b||\"$x\"|");
+}
+
+// A password is in neither the environment nor a file that has a name; what libpq reads is there.
+TEST(Process, APasswordIsHandedOverByADescriptor) {
+  ::setenv("PGBATON_TARGET", "host=h password=topsecret", 1);
+  ::setenv("PGPASSFILE", "/somewhere", 1);
+  const auto run = [](const std::string& password, const std::string& script) {
+    return run_command({"/bin/sh", {"-c", script}, {{"PGPASSWORD", password}}}, {}).output;
+  };
+  EXPECT_EQ(run("a b'c", "cat \"$PGPASSFILE\"; stat -L -c %a \"$PGPASSFILE\""), "*:*:*:*:a b'c\n600\n");
+  EXPECT_EQ(run("a:b\\c", "cat \"$PGPASSFILE\""), "*:*:*:*:a\\:b\\\\c\n");
+  EXPECT_EQ(run("marked", "env; tr '\\0' '\\n' < /proc/self/environ | grep -c marked"),
+            run("other", "env; tr '\\0' '\\n' < /proc/self/environ | grep -c marked"));
+  EXPECT_THAT(run("x", "env"), ::testing::AllOf(HasSubstr("PGBATON_TARGET=host=h\n"), Not(HasSubstr("topsecret"))));
+  EXPECT_EQ(run("two\nlines", "printf %s \"$PGPASSWORD\""), "two\nlines") << "a password file cannot hold it";
+  ::unsetenv("PGBATON_TARGET");
+  ::unsetenv("PGPASSFILE");
 }
 
 TEST(Process, KeepsAllOutputAndTheEndOfErrors) {
