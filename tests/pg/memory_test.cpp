@@ -1,0 +1,108 @@
+// Peak memory of the tool for inputs that are larger than its ceiling (G7), under a wal_sender_timeout that a source
+// left without an answer would not forgive (S18). Minutes on a busy machine, so it is run by hand;
+// PGBATON_MEMORY_SCALE=12 makes the large transaction 5 GB, 72 000 rows of up to 60 kB and 3000 tables.
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <thread>
+
+#include "support/pair.hpp"
+
+namespace pgbaton::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr double kMegabyte = 1 << 20;
+constexpr double kCeilingMb = 64;
+// What the program takes with nothing to do: libraries, connections, threads, buffers of libpq.
+constexpr double kIdleMb = 48;
+// malloc keeps what was freed in between, for each of its arenas.
+constexpr double kSlack = 1.25;
+
+int from_environment(const char* name, int otherwise) {
+  const char* given = std::getenv(name);
+  return given == nullptr ? otherwise : std::max(1, std::atoi(given));
+}
+
+double kilobytes(int pid, const std::string& what) {
+  const auto status = read_file("/proc/" + std::to_string(pid) + "/status");
+  const auto at = status.find(what + ":");
+  return at == std::string::npos ? 0 : std::atof(status.c_str() + at + what.size() + 1);
+}
+
+class MemoryTest : public PairTest {
+ protected:
+  ClusterOptions source_options() const override {
+    return {.settings = {{"wal_sender_timeout", "5s"}, {"max_wal_size", "2GB"}, {"logical_decoding_work_mem", "4MB"}}};
+  }
+  ClusterOptions target_options() const override { return {.settings = {{"max_wal_size", "2GB"}}}; }
+
+  void create_tables(int tables) {
+    source().exec(
+        "create table lines (id int primary key, pad text); create table docs (id int primary key, body text);"
+        "create table noise (id int, pad text)");
+    std::string wide = "create table wide (id int primary key";
+    for (int i = 1; i < 1590; ++i) wide += ", c" + std::to_string(i) + " int";
+    source().exec(wide + ")");
+    source().exec("do $$ begin for i in 1.." + std::to_string(tables) +
+                  " loop execute format('create table many_%s (id int primary key, v text)', i); end loop; end $$");
+  }
+
+  // One follower for each input, so that each has a peak of its own.
+  void measure(const std::string& what, double input_mb, double allowed_mb, const std::string& sql) {
+    source().exec(sql);
+    Tool follower(arguments("follow", {"--until", "caught-up", "--memory", "64MB", "--reader", "walsender"}));
+    double peak = 0;
+    while (follower.running()) {
+      peak = std::max(peak, kilobytes(follower.pid(), "VmHWM"));
+      std::this_thread::sleep_for(Milliseconds(5));
+    }
+    const auto result = follower.wait();
+    EXPECT_EQ(result.code, 0) << what << ": " << result;
+    EXPECT_THAT(result.err, Not(HasSubstr("reconnect"))) << what;
+    const double peak_mb = peak / 1024;
+    std::printf("%-48s %8.0f MB %10.0f MB %10.0f MB\n", what.c_str(), input_mb, peak_mb, allowed_mb);
+    EXPECT_GT(peak_mb, 5) << what;
+    EXPECT_LE(peak_mb, allowed_mb) << what;
+  }
+};
+
+TEST_F(MemoryTest, DISABLED_S18_PeaksStayUnderTheCeiling) {
+  const int scale = from_environment("PGBATON_MEMORY_SCALE", 1);
+  const int tables = 250 * scale;
+  create_tables(tables);
+  clone_until_caught_up({"--exclude-table", "noise"});
+  const double usual = kIdleMb + kCeilingMb * kSlack;
+  std::printf("%-48s %11s %13s %13s\n", "--memory 64MB, walsender", "input", "peak", "allowed");
+  measure("nothing", 0, kIdleMb, "select 1");
+  measure(
+      "a transaction on an unpublished table", 60.0 * scale, kIdleMb,
+      "insert into noise select i, repeat('x', 80) from generate_series(1, " + std::to_string(500'000 * scale) + ") i");
+  const int lines = 400'000 * scale;
+  measure(
+      "one transaction of many rows", 1e3 * lines / kMegabyte, usual,
+      "insert into lines select i, repeat(md5(i::text), 31) from generate_series(1, " + std::to_string(lines) + ") i");
+  const int docs = 6000 * scale;
+  measure("rows of up to 60 kB", 12e3 * docs / kMegabyte, usual,
+          "insert into docs select i, repeat('d', (60000 * power(i::float8 / " + std::to_string(docs) +
+              ", 4))::int) from generate_series(1, " + std::to_string(docs) + ") i");
+  measure("their update, one transaction", 12e3 * docs / kMegabyte, usual, "update docs set body = body || 'e'");
+  measure(std::to_string(tables) + " tables in one transaction", tables * 2e-3, usual,
+          "do $$ begin for i in 1.." + std::to_string(tables) +
+              " loop execute format('insert into many_%s select g, repeat(''v'', 50) from generate_series(1, 20) g', "
+              "i); end loop; end $$");
+  measure("rows of 1590 columns", 1000.0 * 1590 * 10 / kMegabyte, usual,
+          "insert into wide (id, c1, c1589) select i, i, i from generate_series(1, 1000) i; update wide set c2 = 7");
+  measure("one row of 100 MB", 100, usual + 4 * 100, "insert into docs values (0, repeat('r', 100 * 1024 * 1024))");
+  EXPECT_EQ(target().number("select count(*) from pgbaton.event where kind = 'reconnect'"), 0);
+  EXPECT_EQ(source().scalar("select count(*) || ' ' || sum(length(pad)) from lines"),
+            target().scalar("select count(*) || ' ' || sum(length(pad)) from lines"));
+  EXPECT_EQ(source().scalar("select count(*) || ' ' || sum(length(body)) from docs"),
+            target().scalar("select count(*) || ' ' || sum(length(body)) from docs"));
+}
+
+}  // namespace
+}  // namespace pgbaton::testing
