@@ -18,8 +18,7 @@ using ::testing::IsEmpty;
 
 class ResyncTest : public PairTest {
  protected:
-  // Every kind of guard and identity: a guard column, a foreign key that points at the table, no key at all, a ledger
-  // (the row type of `typed` is in use), partitions, and REPLICA IDENTITY FULL.
+  // Guard column, foreign key to the table, no key, ledger (the row type of `typed` is in use), partitions, FULL.
   void create_tables() {
     source().exec(
         "create table a (id int primary key, n int not null default 0, big text, unique (n, id));"
@@ -44,16 +43,17 @@ class ResyncTest : public PairTest {
         "create table other (id int primary key, n int); insert into other select i, 0 from generate_series(1, 200) i");
     create_marker();
   }
-  // Where the load does not change the same rows: the stream would stop at a row that is missing.
-  void tamper() {
+  // Where the load does not change the same rows: the stream would stop at a missing one. The applier may deadlock us.
+  void tamper(int tries = 5) try {
     target().exec(
         "set session_replication_role = replica; delete from a where id > 3000; update a set n = -5 where id % 5 = 0;"
         "insert into b values ('extra', 1); delete from b where k ~ '^k2[0-4]..$';"
         "update \"C c\" set n = -1 where id >= 50; delete from part_low where id < 100;"
         "update typed set n = -1 where id % 3 = 0; delete from typed where id > 284; delete from inserted");
+  } catch (const std::exception&) {
+    return tries > 1 ? tamper(tries - 1) : throw;
   }
-  // Inserts, updates that leave the large value alone, deletes, changed keys, the large value gone (S27); on tables of
-  // both kinds in one transaction.
+  // Inserts, updates without the large value, deletes, changed keys, the large value gone (S27); both kinds of tables.
   static void change(Load::Turn& turn) {
     const auto t = std::to_string(turn.thread), r = std::to_string(turn.round);
     const auto id = std::to_string(1 + (turn.thread + 4 * turn.round) % 1900);
