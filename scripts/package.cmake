@@ -16,6 +16,9 @@ add_custom_target(pgbaton_manual_files ALL DEPENDS ${manual_files} ${manual_dir}
 install(FILES ${manual_dir}/pgbaton.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${manual_dir}/pgbaton.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME pgbaton)
 install(FILES ${manual_dir}/pgbaton.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts/monitoring DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# What stands in the binary comes with its licence.
+install(FILES src/app/web/uPlot.LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # zsh looks in another folder for what packages bring than for what an administrator installs.
 install(CODE "
   set(zsh_folder site-functions)

@@ -15,6 +15,7 @@
 #include "copy_report.hpp"
 #include "events.hpp"
 #include "layout.hpp"
+#include "monitor.hpp"
 #include "progress.hpp"
 #include "render.hpp"
 #include "resync_shadow.hpp"
@@ -97,6 +98,7 @@ snapshot::CloneSummary copy(const Context& context, state::Lease& lease) {
   copy::CopyProgress progress;
   const CopyReport report(context, progress);
   ProgressDisplay display(context.progress_style(), copy_view(progress));
+  const auto shown = show(context, progress);
   return snapshot::run_clone(context.clone_options(true), lease, progress, context.stop);
 }
 

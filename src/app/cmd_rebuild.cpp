@@ -9,6 +9,7 @@
 
 #include "command.hpp"
 #include "layout.hpp"
+#include "monitor.hpp"
 #include "progress.hpp"
 #include "render.hpp"
 #include "verify_options.hpp"
@@ -77,6 +78,7 @@ int roll_back(const Context& context) {
 rebuild::Summary build(const Context& context) {
   copy::CopyProgress progress;
   ProgressDisplay display(context.progress_style(), copy_view(progress));
+  const auto shown = show(context, progress);
   return rebuild::run(rebuild_options(context), progress, context.stop);
 }
 

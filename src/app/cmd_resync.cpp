@@ -15,6 +15,7 @@
 
 #include "command.hpp"
 #include "events.hpp"
+#include "monitor.hpp"
 #include "render.hpp"
 #include "resync_shadow.hpp"
 #include "verify_options.hpp"
@@ -205,6 +206,7 @@ class Resync {
     {
       copy::CopyProgress progress;
       ProgressDisplay display(context_.progress_style(), copy_view(progress));
+      const auto shown = show(context_, progress);
       snapshot::run_clone(clone, *lease_, progress, context_.stop);
     }
     resync::HandOver options;

@@ -12,12 +12,15 @@
 
 namespace pgbaton::app {
 
+class Monitor;
+
 struct Context {
   Context(const Options& given, std::stop_token token) : options(given), names(given.name), stop(std::move(token)) {}
 
   const Options& options;
   ReplicaNames names;
   std::stop_token stop;
+  Monitor* monitor = nullptr;  // with --http: see show() in monitor.hpp
 
   bool has_source() const { return !options.source.empty(); }
   bool has_target() const { return !options.target.empty(); }

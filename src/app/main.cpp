@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "command.hpp"
 #include "context.hpp"
+#include "monitor.hpp"
 #include "process_title.hpp"
 #include "render.hpp"
 #include "runtime.hpp"
@@ -35,7 +37,11 @@ int run(const Invocation& invocation, const Runtime& runtime) {
   configure_log(options);
   Context context(options, runtime.stop_token());
   try {
-    return find_command(options.command)->run(context);
+    const Command& command = *find_command(options.command);
+    std::optional<Monitor> monitor;
+    if (!options.http.empty() && (find_option("http")->used_by & command.use) != 0) monitor.emplace(context);
+    if (monitor) context.monitor = &*monitor;
+    return command.run(context);
   } catch (Error& error) {
     add_origin(error, options);
     throw;

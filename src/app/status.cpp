@@ -105,6 +105,17 @@ void load_state(state::Store& store, StatusReport& report) {
   if (progress.received_lsn) progress.received_lsn = std::max(progress.received_lsn, progress.applied_lsn);
 }
 
+void load_events(state::Store& store, StatusReport& report, int at_most) {
+  static const std::vector<std::string> kKinds{"boundary",        "copied",         "indexed",
+                                               "ready",           "drift",          "column_added",
+                                               "column_dropped",  "doubt",          "partition_taken_in",
+                                               "missing_row",     "reconnect",      "verify",
+                                               "repair",          "resync_started", "resync_ended",
+                                               "source_timeline", "history_mended", "failed"};
+  report.events = store.load_last_events(report.name, kKinds, at_most);
+  if (auto last = store.load_last_events(report.name, {"verify"}, 1); !last.empty()) report.last_verify = last.front();
+}
+
 // Asking is harmless: without --name the only replica there is must be the one that is meant.
 void look_for_the_only_one(const Context& context, state::Store& store, StatusReport& report) {
   const auto names = store.replica_names();
@@ -215,14 +226,15 @@ void use_what_the_writer_saw(StatusReport& report) {
 
 }  // namespace
 
-StatusReport load_status(const Context& context) {
+StatusReport load_status(const Context& context, const StatusWish& wish) {
   StatusReport report;
   report.name = context.names.name;
   auto target = pg::open_control(context.target(), "status");
   state::Store store(*target);
   report.replica = store.load_replica(report.name);
-  if (!report.replica) look_for_the_only_one(context, store, report);
+  if (!report.replica && !wish.only_this_name) look_for_the_only_one(context, store, report);
   if (report.replica) load_state(store, report);
+  if (report.replica && wish.events > 0) load_events(store, report, wish.events);
   const auto source = ask_source(context, report);
   if (report.replica && source) look_at_history(context, store, *source, report);
   if (report.writer_holds && report.writer.age_seconds >= 0) use_what_the_writer_saw(report);

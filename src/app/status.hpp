@@ -41,6 +41,9 @@ struct StatusReport {
   std::optional<catalog::HeldSnapshot> snapshot;
   std::vector<catalog::Waiting> waiting;  // behind our locks on the source
   std::vector<std::string> warnings;
+  // Only as wished: the last moments but for single tables and cuts, and the last comparison.
+  std::vector<state::Event> events;
+  std::optional<state::Event> last_verify;
 
   Lsn oldest_deliverable_lsn() const;  // tombstones from here on are needed
   Lsn largest_boundary() const;
@@ -56,7 +59,11 @@ struct StatusReport {
   double reported(std::string_view what) const;
 };
 
-StatusReport load_status(const Context& context);
+struct StatusWish {
+  bool only_this_name = false;  // else the only replica of the target is shown when there is none of this name
+  int events = 0;               // at most so many, newest first
+};
+StatusReport load_status(const Context& context, const StatusWish& wish = {});
 
 // "resync" while a table is being copied again; else its phase.
 std::string_view phase_word(const state::TableState& table);

@@ -13,6 +13,7 @@
 
 #include "known.hpp"
 #include "layout.hpp"
+#include "monitor.hpp"
 #include "progress.hpp"
 #include "render.hpp"
 #include "source_watch.hpp"
@@ -130,6 +131,7 @@ StreamRun run_stream(const Context& context, state::Lease& lease, const state::R
     SourceWatch watch(context, replica);
     if (!bounded) watch.start();
     ProgressDisplay display(context.progress_style(), stream_view([&] { return stream.status(); }));
+    const auto shown = show(context, stream);
     run.ended = stream_on(context, stream, replica, until);
   }
   run.status = stream.status();

@@ -4,7 +4,10 @@
 #include <pgbaton/base/failpoint.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <span>
+
+#include "stream_report.hpp"
 
 namespace pgbaton::stream {
 namespace {
@@ -60,6 +63,7 @@ void ApplyLoop::absorb(Chunk chunk) {
   const auto borders = std::move(chunk.borders);
   if (count > 0) {
     held_bytes_ += bytes;
+    positions_.window_bytes = held_bytes_;
     held_.push_back({count, bytes, std::move(chunk)});
   }
   for (const auto& border : borders) {
@@ -112,6 +116,8 @@ void ApplyLoop::write_window() {
   const std::size_t changes = last.change_end + written_of_open_;
   write(last.change_end);
   drop(last.change_end);
+  commit_times_.clear();
+  for (std::size_t i = 0; i < whole; ++i) commit_times_.push_back(borders_[i].border.commit_time);
   borders_.erase(borders_.begin(), borders_.begin() + static_cast<std::ptrdiff_t>(whole));
   for (auto& border : borders_) border.change_end -= last.change_end;
   if (changes == 0) {
@@ -121,12 +127,22 @@ void ApplyLoop::write_window() {
     return;
   }
   commit(last.border.end_lsn, last.border.commit_time, static_cast<std::int64_t>(whole), changes);
+  measure_batch(changes);
+}
+
+void ApplyLoop::measure_batch(std::size_t changes) {
+  positions_.batch_seconds.add(std::chrono::duration<double>(Clock::now() - batch_begun_).count());
+  positions_.batch_changes.add(static_cast<double>(changes));
+  for (const auto commit_time : commit_times_) positions_.delay_seconds.add(seconds_since(commit_time));
 }
 
 void ApplyLoop::write(std::size_t count) {
   std::span<const apply::Change> rest(pending_.data(), count);
   while (!rest.empty()) {
-    if (!applier_.in_transaction()) applier_.begin();
+    if (!applier_.in_transaction()) {
+      batch_begun_ = Clock::now();
+      applier_.begin();
+    }
     const auto window = rest.first(std::min(rest.size(), options_.window_changes));
     applier_.apply(window);
     rest = rest.subspan(window.size());
@@ -145,6 +161,7 @@ void ApplyLoop::drop(std::size_t count) {
     held_bytes_ -= oldest.bytes;
     held_.pop_front();
   }
+  positions_.window_bytes = held_bytes_;
   oldest_pending_ = Clock::now();
 }
 

@@ -8,6 +8,7 @@
 //   written, progress becomes c's end LSN, commit. Readers of the target saw nothing of c before that (G4).
 #pragma once
 #include <pgbaton/apply/applier.hpp>
+#include <pgbaton/base/histogram.hpp>
 #include <pgbaton/base/queue.hpp>
 #include <pgbaton/base/time.hpp>
 #include <pgbaton/source/reader.hpp>
@@ -26,6 +27,9 @@ namespace pgbaton::stream {
 struct Positions {
   std::atomic<std::uint64_t> received{0}, applied{0}, source_flush{0};
   std::atomic<std::int64_t> transactions{0}, changes{0}, last_commit_time{0}, reconnects{0}, slot_held{-1};
+  std::atomic<std::uint64_t> queued_bytes{0}, window_bytes{0};  // in the queue, a second ago; with the applier
+  std::atomic<bool> connected{false};
+  Histogram batch_seconds{kSecondsBounds}, batch_changes{kCountBounds}, delay_seconds{kSecondsBounds};
 };
 
 struct ApplyLoopOptions {
@@ -62,6 +66,7 @@ class ApplyLoop {
   void write_window();
   void write(std::size_t count);
   void drop(std::size_t count);
+  void measure_batch(std::size_t changes);
   void commit(Lsn applied_lsn, std::int64_t commit_time, std::int64_t transactions, std::size_t changes);
   void commit_position(bool at_once);
   std::size_t borders_below(Lsn limit) const;
@@ -85,7 +90,8 @@ class ApplyLoop {
   std::deque<PendingBorder> borders_;
   std::size_t held_bytes_ = 0;
   std::size_t written_of_open_ = 0;  // changes of the unfinished transaction that are in the open target transaction
-  Clock::time_point oldest_pending_;
+  Clock::time_point oldest_pending_, batch_begun_;
+  std::vector<std::int64_t> commit_times_;  // of the source transactions that are being committed
   Clock::time_point last_position_commit_;
   Lsn position_;     // handed out up to here
   Lsn applied_lsn_;  // durable up to here

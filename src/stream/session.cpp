@@ -305,6 +305,7 @@ void Session::housekeeping_round(state::Store& store) {
   context_.positions.source_flush = flush_lsn.value;
   reader_->source_has_written(flush_lsn);
   const auto slot = source::load_slot(*source_, context_.replica.slot);
+  context_.positions.queued_bytes = queue_.bytes();
   context_.positions.slot_held = slot ? slot->held_bytes : -1;
   // What was seen a round ago is on the source's disk by now.
   const auto tables_version =

@@ -66,8 +66,10 @@ Ended Stream::Impl::run_sessions(const Until& until, const std::stop_token& stop
       if (renew_lease) lease.renew();
       Session session({options, replica, lease, until, *gate, positions, reader_memory});
       if (!last_error.empty()) tell_of_reconnect(since(last_good), std::exchange(last_error, {}));
+      positions.connected = true;
       return session.run(stop);
     } catch (Error& error) {
+      positions.connected = false;
       if (error.action() != Action::retry) throw;
       if (error.sqlstate() == apply::kTablesChanged) {
         if (stop.stop_requested()) break;
@@ -82,6 +84,7 @@ Ended Stream::Impl::run_sessions(const Until& until, const std::stop_token& stop
         last_good = Clock::now();
       }
       renew_lease = true;
+      positions.queued_bytes = positions.window_bytes = 0;  // they went with the session
       last_error = error.describe();
       ++positions.reconnects;
       wait_to_reconnect(error, last_good, backoff.next(), stop);
@@ -127,6 +130,11 @@ Lsn Stream::durable_end_lsn() const noexcept {
 
 StreamStatus Stream::status() const {
   return read_status(impl_->positions);
+}
+
+StreamMeasures Stream::measures() const {
+  const auto& seen = impl_->positions;
+  return {seen.batch_seconds.counts(), seen.batch_changes.counts(), seen.delay_seconds.counts()};
 }
 
 }  // namespace pgbaton::stream

@@ -11,18 +11,18 @@ namespace {
 
 constexpr std::chrono::seconds kWindow{10};
 
+std::uint64_t distance(Lsn from, Lsn to) {
+  return to > from ? to.value - from.value : 0;
+}
+
+}  // namespace
+
 double seconds_since(std::int64_t pg_timestamp_us) {
   using namespace std::chrono;
   constexpr sys_days kPostgresEpoch = year{2000} / January / 1;
   const auto then = kPostgresEpoch + microseconds(pg_timestamp_us);
   return std::max(0.0, duration<double>(system_clock::now() - then).count());
 }
-
-std::uint64_t distance(Lsn from, Lsn to) {
-  return to > from ? to.value - from.value : 0;
-}
-
-}  // namespace
 
 StreamStatus read_status(const Positions& positions) {
   StreamStatus status;
@@ -33,7 +33,9 @@ StreamStatus read_status(const Positions& positions) {
   status.transactions = positions.transactions;
   status.changes = positions.changes;
   status.reconnects = positions.reconnects;
+  status.connected = positions.connected;
   status.slot_held_bytes = positions.slot_held;
+  status.queue_bytes = positions.queued_bytes + positions.window_bytes;
   if (status.applied_lsn < status.source_flush_lsn && positions.last_commit_time != 0) {
     status.lag_seconds = seconds_since(positions.last_commit_time);
   }

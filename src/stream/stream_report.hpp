@@ -11,6 +11,8 @@
 
 namespace pgbaton::stream {
 
+// From a source transaction's commit, microseconds since 2000-01-01, until now by our clock; never negative.
+double seconds_since(std::int64_t commit_time);
 StreamStatus read_status(const Positions& positions);
 
 class StreamReport {

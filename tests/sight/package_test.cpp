@@ -65,14 +65,20 @@ class PackageTest : public ::testing::Test {
 void expect_complete(const fs::path& root) {
   for (const auto* file :
        {"usr/bin/pgbaton", "usr/share/man/man1/pgbaton.1.gz", "usr/share/doc/pgbaton/README.md",
-        "usr/share/bash-completion/completions/pgbaton", "usr/share/zsh/vendor-completions/_pgbaton",
-        "usr/share/fish/vendor_completions.d/pgbaton.fish", "usr/share/doc/pgbaton/pgbaton.example.yaml",
-        "usr/lib/systemd/system/pgbaton-rebuild@.timer"})
+        "usr/share/doc/pgbaton/pgbaton.example.yaml", "usr/share/doc/pgbaton/crontab.example",
+        "usr/share/doc/pgbaton/monitoring/grafana.json", "usr/share/doc/pgbaton/monitoring/alerts.yaml",
+        "usr/lib/systemd/system/pgbaton-rebuild@.timer", "usr/share/bash-completion/completions/pgbaton",
+        "usr/share/zsh/vendor-completions/_pgbaton", "usr/share/fish/vendor_completions.d/pgbaton.fish"})
     EXPECT_TRUE(fs::exists(root / file)) << file;
   EXPECT_THAT(read_file(root / "usr/lib/systemd/system/pgbaton-rebuild@.service"),
               HasSubstr("ExecStart=/usr/bin/pgbaton rebuild"));
   EXPECT_THAT(output_of({root / "usr/bin/pgbaton", "--version"}), HasSubstr("pgbaton " PGBATON_VERSION));
   const std::string page = root / "usr/share/man/man1/pgbaton.1.gz";
+  for (const auto* file :
+       {"usr/lib/systemd/system/pgbaton-rebuild@.service", "usr/share/doc/pgbaton/crontab.example"}) {
+    EXPECT_THAT(read_file(root / file), HasSubstr("/usr/bin/pgbaton rebuild")) << file;
+    EXPECT_THAT(read_file(root / file), Not(HasSubstr("/usr/local"))) << file;
+  }
   std::string text;
   for (const auto* width : {"60", "80", "200"}) {
     text = output_of({"man", "--warnings", "-E", "ascii", "-l", page}, {{"MANWIDTH", width}});

@@ -54,7 +54,7 @@ struct Options {
   bool no_tablespaces = false, no_settings = false;
   catalog::TableFilter filter;
 
-  std::string log_level = "info", log_format = "text", progress = "auto", events_file;
+  std::string log_level = "info", log_format = "text", progress = "auto", events_file, http;
   bool quiet = false, json = false;
 
   // Where the file says it, "shop.yaml:7", of each option that neither a flag nor the environment overrides.

@@ -1,6 +1,7 @@
 // The stream: reader → decoder → assembler → (bounded queue) → applier → durable → confirm. Everything above drives
 // replication through this class and nothing else; it is the only module that sees source, wire and apply.
 #pragma once
+#include <pgbaton/base/histogram.hpp>
 #include <pgbaton/base/lsn.hpp>
 #include <pgbaton/base/time.hpp>
 #include <pgbaton/pg/endpoint.hpp>
@@ -60,8 +61,17 @@ struct StreamStatus {
   Lsn received_lsn, applied_lsn, confirmed_lsn, source_flush_lsn;
   std::int64_t transactions = 0, changes = 0, reconnects = 0;
   double lag_seconds = 0;
-  std::uint64_t queue_bytes = 0;
+  bool connected = false;             // else it stands still: connecting, or waiting to try again
+  std::uint64_t queue_bytes = 0;      // changes received and not durable yet, about; below StreamOptions::memory_bytes
   std::int64_t slot_held_bytes = -1;  // WAL that the slot keeps on the source; -1 unknown
+};
+
+// Since the stream was made, whatever it reconnected. Batches are target transactions that wrote rows.
+struct StreamMeasures {
+  HistogramCounts batch_seconds;  // from the first statement of a batch until it is committed
+  HistogramCounts batch_changes;
+  HistogramCounts delay_seconds;  // of each source transaction, from its commit there until it is durable on the
+                                  // target; by the clocks of the source and of this machine
 };
 
 // While it lives the target holds exactly the transactions with commit LSN < lsn, and the appliers rest: as long as
@@ -98,7 +108,8 @@ class Stream {
   std::future<Cut> cut(Lsn cut_lsn);
   void withdraw();  // for one that waits no longer for what it asked for, and has not taken it
   Lsn durable_end_lsn() const noexcept;
-  StreamStatus status() const;  // any thread
+  StreamStatus status() const;      // any thread
+  StreamMeasures measures() const;  // any thread
 
  private:
   struct Impl;

@@ -1,0 +1,274 @@
+// Every metric there is. What is not known is left out: a number that says nothing would be believed.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <numeric>
+
+#include "exposition.hpp"
+#include "monitor_render.hpp"
+#include "render.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+// Of a database with a hundred thousand tables the largest ones are shown, and how many are not.
+constexpr std::size_t kMostTables = 50;
+
+double number(std::int64_t value) {
+  return static_cast<double>(value);
+}
+
+void process_metrics(Exposition& out, const Seen& seen) {
+  out.family("pgbaton_build_info", "gauge", "Version and command of this process.");
+  out.sample(1, {{"version", PGBATON_VERSION}, {"command", seen.command}});
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return number(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  out.counter("process_cpu_seconds_total", "CPU time of this process, user and system.",
+              seconds(used.ru_utime) + seconds(used.ru_stime));
+  std::int64_t pages = 0, ignored = 0;
+  if (std::ifstream file("/proc/self/statm"); file >> ignored >> pages)
+    out.gauge("process_resident_memory_bytes", "Resident memory of this process.",
+              number(pages) * number(sysconf(_SC_PAGESIZE)));
+  out.gauge("process_start_time_seconds", "When --http of this process began, in seconds since 1970.", seen.started_at);
+  out.counter("pgbaton_http_requests_total", "Requests that --http has answered.", number(seen.requests));
+}
+
+void look_metrics(Exposition& out, const Seen& seen) {
+  out.gauge("pgbaton_target_up", "Whether the last look at the target's state succeeded.", seen.status_failed ? 0 : 1);
+  if (!seen.report) return;
+  out.gauge("pgbaton_source_up", "Whether the source answered at the last look.",
+            seen.report->source_problem.empty() ? 1 : 0);
+  out.gauge("pgbaton_look_timestamp_seconds",
+            "When the servers were last looked at with success, in seconds since 1970; what they tell is of then.",
+            seen.report_at);
+  out.gauge("pgbaton_look_duration_seconds", "How long that took.", seen.look_seconds);
+}
+
+void copy_metrics(Exposition& out, const Seen& seen) {
+  if (const auto& report = seen.report; report && report->replica) {
+    out.gauge("pgbaton_copy_tables", "Tables to be copied.", number(report->tables_total()));
+    out.gauge("pgbaton_copy_tables_copied", "Tables whose rows are committed on the target.",
+              number(report->tables_copied()));
+  }
+  const auto point = [&](auto live, double reported) {
+    return seen.copy && seen.copy->running ? static_cast<double>(live) : reported;
+  };
+  const auto gauge = [&](std::string_view name, std::string_view help, double value) {
+    if (value >= 0) out.gauge(name, help, value);
+  };
+  const LiveCopy none;
+  const auto& copy = seen.copy ? *seen.copy : none;
+  const auto reported = [&](std::string_view name) { return seen.report ? seen.report->reported(name) : -1; };
+  gauge("pgbaton_copy_left_bytes", "Lag of the copy: what is not copied yet, by size on the source.",
+        point(std::max<std::int64_t>(copy.bytes_total - copy.pace.size_copied, 0),
+              seen.report ? number(seen.report->copy_left_bytes()) : -1));
+  gauge("pgbaton_copy_left_seconds", "Lag of the copy: the time that takes at the present rate.",
+        point(copy.pace.seconds_left, seen.report ? seen.report->copy_left_seconds() : -1));
+  gauge("pgbaton_copy_rate_bytes_per_second", "How fast rows are copied.",
+        point(copy.pace.bytes_per_second, reported("copy_bytes_per_second")));
+  gauge("pgbaton_copy_rate_rows_per_second", "How fast rows are copied.",
+        point(copy.pace.rows_per_second, reported("copy_rows_per_second")));
+  if (!seen.copy) return;
+  out.counter("pgbaton_copy_rows_total", "Rows copied by this process.", number(copy.rows));
+  out.counter("pgbaton_copy_bytes_total", "Bytes that COPY carried in this process.", number(copy.bytes));
+  out.gauge("pgbaton_copy_tables_indexed", "Tables with indexes and constraints, in this run.",
+            number(copy.tables_indexed));
+}
+
+void position_metrics(Exposition& out, const StatusReport& report, const stream::StreamStatus* live) {
+  out.family("pgbaton_lsn_bytes", "gauge",
+             "Positions in the source's WAL, in bytes: source_flush is written there, received has reached us, applied "
+             "is durable on the target, confirmed is what the slot was told.");
+  const auto sample = [&](std::string_view name, Lsn lsn) {
+    if (lsn) out.sample(static_cast<double>(lsn.value), {{"position", name}});
+  };
+  const auto& progress = report.progress;
+  sample("source_flush", live != nullptr ? live->source_flush_lsn : report.source_flush_lsn);
+  sample("received", live != nullptr ? live->received_lsn : progress.received_lsn);
+  sample("applied", live != nullptr ? live->applied_lsn : progress.applied_lsn);
+  sample("confirmed", live != nullptr ? live->confirmed_lsn : progress.confirmed_lsn);
+}
+
+void lag_metrics(Exposition& out, const StatusReport& report, const stream::StreamStatus* live) {
+  auto bytes = number(report.lag_bytes());
+  auto seconds = report.lag_seconds();
+  if (live != nullptr) {
+    bytes = live->source_flush_lsn > live->applied_lsn
+                ? static_cast<double>(live->source_flush_lsn.value - live->applied_lsn.value)
+                : 0;
+    seconds = live->lag_seconds;
+  }
+  if (bytes >= 0)
+    out.gauge("pgbaton_lag_bytes", "Lag of the stream: WAL of the source that is not durable on the target yet.",
+              bytes);
+  if (seconds >= 0)
+    out.gauge("pgbaton_lag_seconds", "Lag of the stream: the age of the last applied change while more are on the way.",
+              seconds);
+}
+
+void stream_metrics(Exposition& out, const Seen& seen) {
+  const LiveStream* live = seen.stream && seen.stream->running ? &*seen.stream : nullptr;
+  const auto* known = live != nullptr && live->status.source_flush_lsn ? &live->status : nullptr;
+  if (seen.report && seen.report->replica) {
+    position_metrics(out, *seen.report, known);
+    lag_metrics(out, *seen.report, known);
+  }
+  const auto rate = [&](std::string_view name, std::string_view help, std::string_view reported, auto of_live) {
+    const double value = live != nullptr ? of_live(*live) : (seen.report ? seen.report->reported(reported) : -1);
+    if (value >= 0) out.gauge(name, help, value);
+  };
+  rate("pgbaton_rate_transactions_per_second", "Source transactions that are applied.", "transactions_per_second",
+       [](const auto& now) { return now.transactions_per_second; });
+  rate("pgbaton_rate_changes_per_second", "Changes of rows that are applied.", "changes_per_second",
+       [](const auto& now) { return now.changes_per_second; });
+  rate("pgbaton_rate_applied_bytes_per_second", "WAL of the source that is applied.", "applied_bytes_per_second",
+       [](const auto& now) { return now.applied_bytes_per_second; });
+  rate("pgbaton_rate_source_bytes_per_second", "WAL that the source writes, of all its databases.",
+       "source_bytes_per_second", [](const auto& now) { return now.source_bytes_per_second; });
+  if (!seen.stream) return;
+  const auto& stream = *seen.stream;
+  out.counter("pgbaton_stream_transactions_total", "Source transactions that this process has applied.",
+              number(stream.status.transactions));
+  out.counter("pgbaton_stream_changes_total", "Changes of rows that this process has applied.",
+              number(stream.status.changes));
+  out.gauge("pgbaton_stream_connected", "Whether the stream of this process has its connections; else it stands still.",
+            stream.running && stream.status.connected ? 1 : 0);
+  out.counter("pgbaton_stream_reconnects_total", "Times that the stream lost a connection, in this process.",
+              number(stream.status.reconnects));
+  out.gauge("pgbaton_queue_bytes", "Changes that are received and not durable yet.",
+            static_cast<double>(stream.status.queue_bytes));
+  out.gauge("pgbaton_queue_limit_bytes", "Their ceiling, --memory.", static_cast<double>(seen.memory_bytes));
+  out.family("pgbaton_apply_duration_seconds", "histogram",
+             "Apply latency: how long a batch took on the target, from its first statement until it was committed.");
+  out.histogram(stream.measures.batch_seconds);
+  out.family("pgbaton_batch_changes", "histogram", "Batch sizes: changes of rows in one transaction of the target.");
+  out.histogram(stream.measures.batch_changes);
+  out.family("pgbaton_commit_delay_seconds", "histogram",
+             "From a transaction's commit on the source until it was durable on the target, by both clocks.");
+  out.histogram(stream.measures.delay_seconds);
+}
+
+void slot_metrics(Exposition& out, const Seen& seen) {
+  const auto& report = *seen.report;
+  if (const auto& slot = report.slot) {
+    const auto held = seen.stream && seen.stream->running && seen.stream->status.slot_held_bytes >= 0
+                          ? seen.stream->status.slot_held_bytes
+                          : slot->held_bytes;
+    out.gauge("pgbaton_slot_wal_held_bytes", "WAL that the replica's slot keeps on the source.", number(held));
+    if (slot->safe_bytes >= 0)
+      out.gauge("pgbaton_slot_wal_budget_bytes",
+                "WAL that the slot may keep before the source drops it and the replica is lost "
+                "(max_slot_wal_keep_size); absent without a limit.",
+                number(slot->held_bytes + slot->safe_bytes));
+    out.gauge("pgbaton_slot_active", "Whether somebody reads the slot.", slot->active ? 1 : 0);
+    if (!slot->wal_status.empty())
+      out.states("pgbaton_slot_wal_status", "pg_replication_slots.wal_status of the slot.", "status",
+                 {"reserved", "extended", "unreserved", "lost"}, slot->wal_status);
+  }
+  if (!report.source_problem.empty()) return;
+  out.gauge(
+      "pgbaton_snapshot_age_seconds",
+      "Age of the oldest snapshot that this replica holds on the source, where vacuum keeps what it sees; 0: none.",
+      report.snapshot ? report.snapshot->age_seconds : 0);
+  out.gauge("pgbaton_snapshot_age_transactions", "The same in transaction ids.",
+            report.snapshot ? number(report.snapshot->age_transactions) : 0);
+  out.gauge("pgbaton_waiting_sessions", "Sessions of the source that wait behind locks of this replica.",
+            number(std::ssize(report.waiting)));
+}
+
+void guard_metrics(Exposition& out, const StatusReport& report) {
+  out.family("pgbaton_guard_tables", "gauge", "Tables by the kind of guard that keeps older changes from newer rows.");
+  for (const auto kind : {state::GuardKind::column, state::GuardKind::ledger, state::GuardKind::none})
+    out.sample(number(std::ranges::count(report.tables, kind, &state::TableState::guard)),
+               {{"kind", state::to_string(kind)}});
+  out.gauge("pgbaton_guard_tombstones", "Guards of deleted rows, by the planner's estimate.",
+            number(report.guards.tombstones));
+  out.gauge("pgbaton_guard_tombstone_bytes", "What they take on the target.", number(report.guards.tombstone_bytes));
+  std::int64_t entries = 0, bytes = 0;
+  for (const auto& ledger : report.guards.ledgers) entries += ledger.entries, bytes += ledger.bytes;
+  out.gauge("pgbaton_guard_ledger_entries", "Guards in ledgers, by the planner's estimate.", number(entries));
+  out.gauge("pgbaton_guard_ledger_bytes", "What they take on the target.", number(bytes));
+  out.gauge("pgbaton_guard_holds", "Who may still deliver older changes, so that guards are kept.",
+            number(std::ssize(report.holds)));
+}
+
+void table_metrics(Exposition& out, const StatusReport& report) {
+  std::vector<const state::TableState*> tables;
+  for (const auto& table : report.tables) tables.push_back(&table);
+  const auto size = [](const state::TableState* table) { return std::max(table->bytes, table->bytes_total); };
+  const auto shown = std::min(tables.size(), kMostTables);
+  std::ranges::partial_sort(tables, tables.begin() + static_cast<std::ptrdiff_t>(shown), std::ranges::greater(), size);
+  out.gauge("pgbaton_tables_not_shown", "Tables that the metrics of single tables leave out: smaller than all shown.",
+            number(std::ssize(report.tables)) - static_cast<double>(shown));
+  tables.resize(shown);
+  const auto family = [&](std::string_view name, std::string_view help, auto value) {
+    out.family(name, "gauge", help);
+    for (const auto* table : tables)
+      out.sample(value(*table), {{"schema", table->name.schema}, {"table", table->name.name}});
+  };
+  family("pgbaton_table_size_bytes", "Size of a table on the source when it was planned.",
+         [](const auto& table) { return number(table.bytes_total); });
+  family("pgbaton_table_copied_bytes", "Bytes of a table that are copied and committed.",
+         [](const auto& table) { return number(table.bytes); });
+  family("pgbaton_table_copied", "Whether all rows of a table are copied and committed.",
+         [](const auto& table) { return is_copied(table) ? 1.0 : 0.0; });
+}
+
+void verify_metrics(Exposition& out, const StatusReport& report) {
+  if (!report.last_verify) return;
+  out.gauge("pgbaton_verify_timestamp_seconds", "When both sides were last compared, in seconds since 1970.",
+            unix_time(report.last_verify->at));
+  for (const auto& [name, value] : last_verify_numbers(*report.last_verify)) {
+    if (name == "differences") out.gauge("pgbaton_verify_differences", "Rows that differed then.", value);
+    if (name == "tables") out.gauge("pgbaton_verify_tables", "Tables that were compared then.", value);
+    if (name == "repaired") out.gauge("pgbaton_verify_repaired", "Rows that were put right then.", value);
+  }
+}
+
+void replica_metrics(Exposition& out, const StatusReport& report) {
+  const auto phase = report.replica ? report.replica->phase : state::Phase::none;
+  out.states("pgbaton_replica_phase", "Where the replica stands.", "phase",
+             {"none", "creating", "copying", "indexing", "streaming", "ready"}, to_string(phase));
+  if (!report.replica) return;
+  out.family("pgbaton_replica_readiness", "gauge", "Whether a step of readiness is reached; each is sticky.");
+  out.sample(phase >= state::Phase::indexing ? 1 : 0, {{"step", "copied"}});
+  out.sample(phase >= state::Phase::streaming ? 1 : 0, {{"step", "indexed"}});
+  out.sample(phase >= state::Phase::ready ? 1 : 0, {{"step", "ready"}});
+  out.gauge("pgbaton_writer_running", "Whether a process holds the replica and may write it.",
+            report.writer_holds ? 1 : 0);
+  const auto last = parse_last_error(report.replica->last_error);
+  out.gauge("pgbaton_last_error_exit_code",
+            "Exit code of the last run that failed, until the next one starts; 0: none.", last ? last->exit_code : 0);
+  out.gauge("pgbaton_doubts", "What DDL may have left different and nobody has proven yet.",
+            number(std::ssize(report.doubts)));
+  out.counter("pgbaton_missing_rows_total", "Updates and deletes that met no row on the target, since the copy.",
+              number(std::accumulate(report.tables.begin(), report.tables.end(), std::int64_t{0},
+                                     [](std::int64_t sum, const auto& table) { return sum + table.missing_rows; })));
+  out.gauge("pgbaton_resync_tables", "Tables that are being copied again, outside of the stream.",
+            number(report.tables_detached));
+}
+
+}  // namespace
+
+std::string metrics_text(const Seen& seen) {
+  Exposition out({{"replica", seen.replica}});
+  process_metrics(out, seen);
+  look_metrics(out, seen);
+  if (seen.report) replica_metrics(out, *seen.report);
+  copy_metrics(out, seen);
+  stream_metrics(out, seen);
+  if (!seen.report || !seen.report->replica) return out.take();
+  slot_metrics(out, seen);
+  guard_metrics(out, *seen.report);
+  table_metrics(out, *seen.report);
+  verify_metrics(out, *seen.report);
+  return out.take();
+}
+
+}  // namespace pgbaton::app
