@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/state/switchover.hpp>
 
 #include "command.hpp"
 #include "events.hpp"
@@ -35,16 +37,52 @@ RunResult follow(const Context& context, state::Store& store, state::Lease& leas
           std::nullopt, run.status,         run.time};
 }
 
+// Whether it was a switchover that ended the stream; then the generation that may come back.
+std::string lent_generation(const Context& context, state::Store& store) {
+  const auto& options = context.options;
+  if (context.stop.stop_requested() || !options.until.empty() || !options.until_lsn.empty()) return {};
+  if (!state::wanted_by_switchover(store.connection(), context.names.name)) return {};
+  const auto replica = store.load_replica(context.names.name);
+  return replica ? replica->generation : std::string();
+}
+
+// It ends with the application on the target, or gives the stream back: true. While it runs it holds the lease; one
+// that is free for a while means that it has ended, in whatever way.
+bool given_back(const Context& context, const std::string& generation) {
+  constexpr Milliseconds kPoll{300};
+  constexpr int kFreeLooks = 10;
+  auto target = pg::open_control(context.target(), "state");
+  state::Store store(*target);
+  for (int free = 0; free < kFreeLooks;) {
+    const auto replica = store.load_replica(context.names.name);
+    if (!replica || replica->generation != generation || replica->direction == state::kSwitched) return false;
+    free = state::Lease::held(*target, context.names.name) ? 0 : free + 1;
+    if (!sleep_for(kPoll, context.stop)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 int run_follow(Context& context) {
   context.source();  // a missing or malformed connection string is told before anything is connected
   require_copied_replica(context);
   EventFile events(context);  // before anything is made: its path may be wrong
-  Writer writer = become_writer(context);
-  state::Store store(*writer.target);
   events.add("follow_started");
-  RunResult result = recording_errors(context, events, [&] { return follow(context, store, writer.lease); });
+  RunResult result;
+  for (;;) {
+    std::string generation;
+    {
+      Writer writer = become_writer(context);
+      state::Store store(*writer.target);
+      result = recording_errors(context, events, [&] { return follow(context, store, writer.lease); });
+      generation = lent_generation(context, store);
+    }
+    if (generation.empty()) break;
+    log::info("a switchover has taken over the stream: waiting for its end");
+    if (!given_back(context, generation)) break;
+    log::info("the switchover was given up: following again");
+  }
   events.add("follow_ended");
   if (context.options.json)
     print(run_json(result));

@@ -152,7 +152,9 @@ void apply_environment(Options& options, const Environment& environment) {
 Invocation parse_invocation(const std::vector<std::string>& arguments, const Environment& environment) {
   if (!arguments.empty() && arguments.front() == "help") return help_on(arguments);
   Parser parser;
-  parse_words(parser, arguments);
+  auto words = arguments;
+  std::ranges::replace(words, "--undo", "--mode=undo");  // as scripts know it
+  parse_words(parser, std::move(words));
   Invocation invocation;
   Options& options = invocation.options;
   invocation.help = parser.help;

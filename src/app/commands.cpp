@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cmd_switchover.hpp"
 #include "command.hpp"
 
 namespace pgbaton::app {
@@ -122,8 +123,20 @@ const std::array kCommands = {
             "pgbaton sequences --config shop.yaml\n"
             "pgbaton sequences --config shop.yaml --gap 1000",
             run_sequences},
-    Command{"switchover", 0, "", "move the application to the target, step by step (not in this version yet)", "", "",
-            nullptr},
+    Command{
+        "switchover", kSwitchover, "", "move the application to the target, step by step",
+        "Fences the writers of the source, lets the target reach a position behind everything that they committed, "
+        "sets\n"
+        "sequences, verifies, and opens the target. Any failure before that opens the source again, within a second;\n"
+        "so does a watchdog process when this one dies. Every step is printed and timed; killed after the flip, run "
+        "it\n"
+        "again: it goes on. Works beside a running follower, which it stops, or without one.\n"
+        "--dry-run fences nobody: it looks for what stands in the way and prints the pause to expect, step by step.\n"
+        "--undo takes the fence off the source. Settings: section `switchover:` of the file.",
+        "pgbaton switchover --config shop.yaml --dry-run\n"
+        "pgbaton switchover --config shop.yaml\n"
+        "pgbaton switchover --config shop.yaml --undo",
+        run_switchover},
     Command{
         "finish", kFinish, "", "end a replica in good order: the target becomes an ordinary database",
         "Stop the application's writes first: what the source commits after finish has begun is not carried over.\n"

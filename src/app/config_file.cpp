@@ -10,6 +10,8 @@
 #include <set>
 #include <sstream>
 
+#include "cmd_switchover.hpp"
+
 namespace pgbaton::app {
 
 namespace {
@@ -93,6 +95,10 @@ struct Reader {
     const std::string& name = key.Scalar();
     if (name == "tables") return read_choices(key, value);
     if (name == kPlainPassword || name == "allow-plain-password") return read_plain_password_hosts(key, value);
+    if (name == "switchover") {  // a section of its own, for that command; a mistake in it is told by all
+      read_switchover_section(value, path);
+      return;
+    }
     const OptionSpec* spec = find_option(name);
     if (spec == nullptr || spec->name == "config") {
       std::vector<std::string_view> names;

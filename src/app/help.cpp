@@ -6,6 +6,7 @@
 #include <array>
 #include <ranges>
 
+#include "cmd_switchover.hpp"
 #include "command.hpp"
 #include "layout.hpp"
 
@@ -67,6 +68,10 @@ std::string option_lines(const OptionSpec& spec) {
   }
   if (left.size() + 2 > kHelpColumn) left += "\n" + std::string(kHelpColumn, ' ');
   return fmt::format("{:<{}}{}\n", left, left.find('\n') == std::string::npos ? kHelpColumn : 0, filled(text));
+}
+
+std::string section_line(const SettingSpec& spec) {
+  return fmt::format("{:<{}}{}\n", fmt::format("  {}:", spec.name), kHelpColumn, filled(spec.help));
 }
 
 std::string options_text(unsigned use) {
@@ -148,6 +153,10 @@ std::string help_text(std::string_view name) {
   if (command->run == nullptr) return text + "\nThis command belongs to a later version; it ends with exit code 2.\n";
   text += "\n" + paragraphs(command->description);
   text += options_text(command->use);
+  if (command->use == kSwitchover) {
+    text += "\nSection `switchover:` of the file (scripts/pgbaton.example.yaml explains each):\n";
+    for (const auto& spec : switchover_settings()) text += section_line(spec);
+  }
   text += fmt::format("\n{}\nExamples:\n{}", exit_codes_text(), indented(command->examples));
   return text;
 }

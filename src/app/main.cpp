@@ -1,6 +1,7 @@
 // parse → find the command → run it → map what went wrong to stderr and an exit code.
 #include <pgbaton/app/options.hpp>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/switchover/watchdog.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -54,6 +55,7 @@ int run(const Invocation& invocation, const Runtime& runtime) {
 
 int main(int argc, char** argv) {
   using namespace pgbaton;
+  if (argc == 2 && argv[1] == switchover::kWatchdogWord) return switchover::run_watchdog();
   const app::Runtime runtime;  // first: from here on a signal asks for an orderly end
   // Also for a command line that cannot be parsed.
   bool json = std::any_of(argv, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });

@@ -10,7 +10,7 @@ namespace {
 
 using Filter = catalog::TableFilter;
 
-constexpr unsigned kStreams = kClone | kFollow | kFinish | kVerify | kResync | kRebuild;
+constexpr unsigned kStreams = kClone | kFollow | kFinish | kVerify | kResync | kRebuild | kSwitchover;
 constexpr unsigned kWrites = kClone | kFollow | kFinish | kDrop;
 
 // No machine has more memory; no database is larger.
@@ -33,11 +33,13 @@ const std::array kOptions = {
         "caught-up: end when a source position is durably applied; clone reads it after the copy, follow at start"},
     OptionSpec{"until-lsn", "LSN", &Options::until_lsn, kFollow, false, "",
                "apply exactly the transactions whose end LSN is at or below this one, then end"},
-    OptionSpec{"dry-run", "", &Options::dry_run, kClone, false, "", "print the plan and change nothing"},
+    OptionSpec{
+        "dry-run", "", &Options::dry_run, kClone | kSwitchover, false, "",
+        "print the plan and change nothing; switchover: what each step will take, measured under the load as it is"},
     OptionSpec{"restart", "", &Options::restart, kClone, false, "",
                "empty exactly the tables this replica recorded, and start anew"},
-    OptionSpec{"force", "", &Options::force, kFinish, false, "",
-               "finish although the replica is not ready or cannot be drained"},
+    OptionSpec{"force", "", &Options::force, kFinish | kSwitchover, false, "",
+               "finish although the replica is not ready or cannot be drained; switchover --undo: also after the flip"},
     OptionSpec{"source-is-gone", "", &Options::source_is_gone, kDrop, false, "",
                "the source will never answer again: remove what is on the target, and look no further"},
     OptionSpec{
@@ -57,11 +59,13 @@ const std::array kOptions = {
     OptionSpec{"sample", "PERCENT", &Options::sample, kVerify, false, "",
                "only so many percent of the rows, other ones in every run", 1, 100},
     OptionSpec{"list", "", &Options::list, kRebuild, false, "", "show the generations, and do nothing"},
-    OptionSpec{"rollback", "", &Options::rollback, kRebuild, false, "",
-               "put the previous generation back under the live name"},
+    OptionSpec{"rollback", "", &Options::rollback, kRebuild | kSwitchover, false, "",
+               "rebuild: put the previous generation back under the live name; switchover: back to the former source"},
     OptionSpec{
-        "mode", "HOW", &Options::mode, kRebuild, false, "once|follow",
-        "once: the copy is as of a stated position, no slot is left (default); follow: stay, and stream into it"},
+        "mode", "HOW", &Options::mode, kRebuild | kSwitchover, false, "once|follow|full|read-only|undo",
+        "rebuild: once: the copy is as of a stated position, no slot is left (default), or follow: stay, and stream "
+        "into it; switchover: full (default), read-only: only the readers, or undo (the same as --undo): take the "
+        "fence off the source when a switchover was lost with its machine"},
     OptionSpec{"verify", "", &Options::verify, kRebuild, false, "",
                "compare the new generation with the source before it may serve"},
     OptionSpec{"sql", "FILE", &Options::sql_files, kCheck | kRebuild, false, "",
@@ -111,7 +115,7 @@ const std::array kOptions = {
                "use this publication, made by an administrator, and NAME__ins for tables without identity if there is "
                "one; they "
                "are verified and never dropped"},
-    OptionSpec{"pg-dump", "PATH", &Options::pg_dump, kCheck | kClone | kFinish | kRebuild, true, "",
+    OptionSpec{"pg-dump", "PATH", &Options::pg_dump, kCheck | kClone | kFinish | kRebuild | kSwitchover, true, "",
                "the pg_dump to use; default the newest on this machine that is not older than the source"},
     OptionSpec{"no-owner", "", &Options::no_owner, kCheck | kClone | kRebuild, true, "",
                "do not restore who owns what"},
@@ -126,7 +130,7 @@ const std::array kOptions = {
     OptionSpec{"no-settings", "", &Options::no_settings, kCheck | kClone | kRebuild, true, "",
                "leave out ALTER DATABASE … SET and ALTER ROLE … IN DATABASE … SET"},
 
-    OptionSpec{"jobs", "N", &Options::jobs, kClone | kVerify | kResync | kRebuild, true, "",
+    OptionSpec{"jobs", "N", &Options::jobs, kClone | kVerify | kResync | kRebuild | kSwitchover, true, "",
                "tables copied at a time, or connections that compare on each side; default 4", 1, 256},
     OptionSpec{"index-jobs", "N", &Options::index_jobs, kClone | kResync | kRebuild, true, "",
                "tables indexed at a time; default 2", 1, 256},
@@ -186,7 +190,7 @@ const std::array kOptions = {
         "progress", "STYLE", &Options::progress, kStreams, true, "auto|plain|none",
         "progress on stderr: auto draws live bars on a terminal and writes a line every 10 s elsewhere; plain; none"},
     OptionSpec{"quiet", "", &Options::quiet, kEverywhere, true, "", "no progress, only warnings and errors on stderr"},
-    OptionSpec{"events", "FILE", &Options::events_file, kStreams & ~kRebuild, true, "",
+    OptionSpec{"events", "FILE", &Options::events_file, kStreams & ~(kRebuild | kSwitchover), true, "",
                "append a JSON line to FILE for each notable moment"},
     OptionSpec{"http", "ADDR:PORT", &Options::http, kClone | kFollow | kWait | kVerify | kResync | kRebuild, true, "",
                "show how it goes: / is a page for people, /metrics for Prometheus, /status.json, /readyz, /healthz; a "

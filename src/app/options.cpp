@@ -106,6 +106,13 @@ void refuse_unfinished(const Options& options) {
     throw usage(fmt::format("--appliers {}: not in this version yet, which applies changes on one connection",
                             options.appliers),
                 "Leave --appliers out.");
+  if (options.command != "switchover") return;
+  if (options.mode == "read-only")
+    throw usage("--mode read-only: not in this version yet, which moves writers and readers together",
+                "Leave --mode out.");
+  if (options.rollback)
+    throw usage("--rollback: there is no way back in this version yet",
+                "The former source stays as it was, fenced; see README, Upgrade runbook.");
 }
 
 void refuse_misplaced(const OptionSpec& spec, const Command& command) {
@@ -177,6 +184,16 @@ void validate_rebuild(const Options& options) {
                 "Leave --publication out, or use --mode once.");
 }
 
+void validate_mode(const Options& options) {
+  const bool for_switchover = options.mode == "full" || options.mode == "read-only" || options.mode == "undo";
+  if (options.command == "rebuild" && for_switchover)
+    throw usage(fmt::format("--mode {} is one of switchover", options.mode), "Write --mode once or --mode follow.");
+  if (options.command != "switchover") return;
+  if (options.mode == "follow") throw usage("--mode follow is one of rebuild", "Leave --mode out.");
+  if (options.mode == "undo" && (options.dry_run || options.rollback))
+    throw usage("--undo stands alone", "Choose one of --undo, --dry-run and --rollback.");
+}
+
 }  // namespace
 
 void validate(const Options& options) {
@@ -190,6 +207,7 @@ void validate(const Options& options) {
   retention_options(options);
   refuse_unfinished(options);
   if (options.command == "rebuild") validate_rebuild(options);
+  validate_mode(options);
   if (!options.where.empty()) catalog::require_condition(options.where, "--where");
   for (const auto& choice : options.filter.choices)
     if (!choice.where.empty()) catalog::require_condition(choice.where, "tables: where of " + choice.name);

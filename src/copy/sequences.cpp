@@ -5,6 +5,7 @@
 #include <map>
 #include <pgbaton/catalog/table.hpp>
 #include <pgbaton/copy/finalize.hpp>
+#include <pgbaton/copy/sequences.hpp>
 
 #include "sequence_value.hpp"
 
@@ -88,6 +89,11 @@ std::optional<std::int64_t> advanced_value(const catalog::Sequence& sequence, st
     return std::nullopt;
   if (value < sequence.minimum || value > sequence.maximum) return std::nullopt;
   return value;
+}
+
+void require_sequences(pg::Control& source, pg::Control& target, std::int64_t gap,
+                       std::vector<QualifiedName>* missing) {
+  plan(catalog::load_sequences(source, Side::source), catalog::load_sequences(target, Side::target), gap, missing);
 }
 
 int copy_sequences(pg::Control& source, pg::Control& target, std::int64_t gap, std::vector<QualifiedName>* missing) {

@@ -49,6 +49,24 @@ std::unique_ptr<pg::Control> open_or_report(const pg::Endpoint& endpoint, Remova
   return connection;
 }
 
+// What a switchover that was given up leaves on the target: nobody but pgbaton may write there.
+bool remove_target_fence(pg::Control& target, const std::string& name, RemovalReport& report) {
+  return attempt(report, "schema pgbaton_fence on the target", [&] {
+    pg::control(Side::target, "removing the fence of the target", [&] {
+      pqxx::work tx(target);
+      const auto found = tx.exec_params(
+          "select from pg_catalog.pg_namespace where nspname = 'pgbaton_fence' and "
+          "starts_with(pg_catalog.obj_description(oid, 'pg_namespace'), $1)",
+          fmt::format("target of replica {}:", name));
+      if (found.empty()) return;
+      tx.exec0("set local lock_timeout = '10s'; set local client_min_messages = warning");
+      tx.exec0("drop schema pgbaton_fence cascade");
+      tx.commit();
+      report.removed.push_back("fence on the target");
+    });
+  });
+}
+
 // Guard columns first: as long as one is left the state must know of it.
 bool remove_guards(pg::Control& target, state::Store& store, const state::Replica& replica, RemovalReport& report) {
   auto roots = load_target_roots(target);
@@ -76,6 +94,7 @@ bool remove_guards(pg::Control& target, state::Store& store, const state::Replic
                    });
     all = all && dropped;
   }
+  all = remove_target_fence(target, replica.name, report) && all;
   if (!done.empty() && all)
     report.removed.push_back(
         fmt::format("guard columns of {} on the target", counted(static_cast<std::int64_t>(done.size()), "table")));

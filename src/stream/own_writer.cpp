@@ -43,6 +43,13 @@ OwnWriter::~OwnWriter() {
   if (thread_.joinable()) thread_.join();
 }
 
+state::Lease& OwnWriter::end() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+  check();
+  return lease_;
+}
+
 void OwnWriter::check() const {
   if (ended_ && error_) std::rethrow_exception(error_);
 }

@@ -1,6 +1,7 @@
 #include <pgbaton/apply/applier.hpp>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/state/switchover.hpp>
 #include <pgbaton/stream/stream.hpp>
 
 #include <fmt/format.h>
@@ -47,7 +48,13 @@ struct Stream::Impl {
 };
 
 Stream::Stream(StreamOptions options, state::Replica replica, state::Lease& lease)
-    : impl_(new Impl{std::move(options), std::move(replica), lease, std::make_shared<Gate>(), {}, {}}) {}
+    : impl_(new Impl{std::move(options), std::move(replica), lease, std::make_shared<Gate>(), {}, {}}) {
+  if (impl_->replica.direction != state::kSwitched) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("replica {} was switched over: the application works on the target now", impl_->replica.name))
+      .side(Side::target)
+      .hint("`pgbaton switchover` with the same options ends what is left to be done.");
+}
 Stream::~Stream() = default;
 
 Ended Stream::run(const Until& until, const std::stop_token& stop) {

@@ -24,7 +24,7 @@ using Field = std::variant<bool Options::*, std::string Options::*, int Options:
 // Commands an option has an effect on, as bits.
 using Use = unsigned;
 inline constexpr Use kCheck = 1, kClone = 2, kFollow = 4, kStatus = 8, kWait = 16, kSequences = 32, kFinish = 64,
-                     kDrop = 128, kVerify = 256, kResync = 512, kRebuild = 1024, kEverywhere = 2047;
+                     kDrop = 128, kVerify = 256, kResync = 512, kRebuild = 1024, kSwitchover = 2048, kEverywhere = 4095;
 
 struct OptionSpec {
   std::string_view name;   // "slot-wait"; with _ for - in a file

@@ -22,6 +22,9 @@ class OwnWriter {
 
   // Throws what ended the stream, if something did.
   void check() const;
+  Stream& stream() { return *stream_; }
+  // Ends the stream in good order, and throws what had ended it before. The lease stays held, its term goes on.
+  state::Lease& end();
 
  private:
   OwnWriter(state::Lease lease, std::function<void(const Error&)> on_error)

@@ -10,6 +10,8 @@
 #include <map>
 #include <sstream>
 
+#include "../../../src/app/cmd_switchover.hpp"
+
 namespace pgbaton::app {
 namespace {
 
@@ -118,8 +120,11 @@ TEST(Options, RefusalsNameWhatIsWrongAndHint) {
 }
 
 TEST(Options, WhatALaterVersionBringsIsRefusedNotIgnored) {
-  for (const char* command : {"switchover"})
-    EXPECT_THAT(refusal({command, "public.t", "--repair"}), HasSubstr("not in this version yet")) << command;
+  EXPECT_THAT(refusal({"switchover", "--mode", "read-only"}), HasSubstr("not in this version yet"));
+  EXPECT_THAT(refusal({"switchover", "--rollback"}), HasSubstr("no way back in this version yet"));
+  EXPECT_THAT(refusal({"switchover", "--mode", "follow"}), HasSubstr("is one of rebuild"));
+  EXPECT_THAT(refusal({"rebuild", "--mode", "full"}), HasSubstr("is one of switchover"));
+  EXPECT_THAT(refusal({"switchover", "--undo", "--dry-run"}), HasSubstr("--undo stands alone"));
   EXPECT_EQ(refusal({"resync", "public.t", "\"U\".*", "--jobs", "2", "third"}), "accepted");
   EXPECT_EQ(refusal({"resync", "public.t", "--where", "id > 3"}), "accepted");
   EXPECT_EQ(refusal({"resync", "public.t", "--add"}), "accepted");
@@ -211,6 +216,38 @@ TEST(ConfigFile, ExampleParsesAndExplainsEveryOption) {
   }
 }
 
+TEST(ConfigFile, SectionSwitchover) {
+  ConfigFile file(
+      "switchover:\n  transaction-wait: 3s\n  verify_limit: 50ms\n  verify: full\n  prewarm: [a, b]\n  gap: 7\n");
+  EXPECT_EQ(parse({"switchover", "--config", file.path()}).options.gap, 0) << "that of `sequences`";
+  const auto settings = load_switchover_section(file.path());
+  EXPECT_EQ(settings.transaction_wait, Milliseconds(3000));
+  EXPECT_EQ(settings.verify_limit, Milliseconds(50));
+  EXPECT_EQ(settings.verification, "full");
+  EXPECT_EQ(settings.sequence_gap, 7);
+  EXPECT_THAT(settings.prewarm, ElementsAre("a", "b"));
+  const auto message = [](const std::string& text) {
+    ConfigFile wrong(text);
+    return refusal({"clone", "--config", wrong.path()});
+  };
+  EXPECT_THAT(message("switchover:\n  veryfi: off\n"), AllOf(HasSubstr(":2: "), HasSubstr("Did you mean verify?")));
+  EXPECT_THAT(message("switchover:\n  verify: some\n"), HasSubstr("not one of: off|counts|full"));
+  EXPECT_THAT(message("switchover:\n  gap: 1\n  gap: 2\n"), HasSubstr("second time"));
+  EXPECT_THAT(message("switchover: 3\n"), HasSubstr("takes a map of settings"));
+  EXPECT_EQ(parse({"switchover", "--undo"}).options.mode, "undo");
+}
+
+TEST(ConfigFile, ExampleExplainsEverySettingOfSwitchover) {
+  std::ifstream file(example_path());
+  std::stringstream text;
+  text << file.rdbuf();
+  for (const auto& spec : switchover_settings()) {
+    EXPECT_TRUE(text.str().find("\n  " + std::string(spec.name) + ":") != std::string::npos ||
+                text.str().find("\n  # " + std::string(spec.name) + ":") != std::string::npos)
+        << spec.name;
+  }
+}
+
 TEST(Help, ListsEveryCommandAndOption) {
   std::string text = help_text();
   for (const char* command : {"check", "clone", "follow", "status", "wait", "verify", "resync", "rebuild", "sequences",
@@ -233,7 +270,7 @@ TEST(Help, OfACommandHasItsOptionsAndExamples) {
   std::string text = help_text("wait");
   EXPECT_THAT(text,
               AllOf(HasSubstr("--timeout"), HasSubstr("--for"), HasSubstr("Examples:"), Not(HasSubstr("--jobs"))));
-  EXPECT_THAT(help_text("switchover"), HasSubstr("later version"));
+  EXPECT_THAT(help_text("switchover"), AllOf(HasSubstr("Section `switchover:`"), HasSubstr("\n  catch-up-timeout:")));
   std::string all = help_text();
   for (const char* command : {"check", "clone", "follow", "wait", "verify", "resync", "rebuild", "finish", "drop"})
     all += help_text(command);

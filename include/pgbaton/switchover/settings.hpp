@@ -1,0 +1,30 @@
+// What section `switchover:` of the configuration says. Every setting has a default that works.
+#pragma once
+#include <pgbaton/base/time.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pgbaton::switchover {
+
+struct Settings {
+  Milliseconds transaction_wait{10'000};        // for write transactions that are open when the fence is to come
+  std::string long_transactions = "terminate";  // or "fail": what becomes of those that are open then
+  Milliseconds catch_up_timeout{30'000};        // for the target to reach the barrier
+  Milliseconds deadline{60'000};                // from the fence to the flip; then the watchdog opens the source again
+  std::int64_t sequence_gap = 100'000;          // increments beyond the source's last value
+  std::string verification = "counts";          // off, counts, full
+  Milliseconds verify_limit{300};               // counts: how long the writers may wait for them
+  std::uint64_t max_lag = 16u << 20;            // more WAL behind than this: not now
+  bool analyze = false;                         // ANALYZE on the target before the fence
+  std::vector<std::string> prewarm;             // relations of the target, loaded by pg_prewarm before the fence
+  std::string way_back = "auto";                // no, auto
+  // Commands, run by sh: before the fence, when the writers are fenced, at the flip, after everything.
+  std::string hook_before, hook_fenced, hook_flip, hook_after;
+  std::string pgbouncer;           // conninfo of its admin console; "" none
+  std::string pgbouncer_conffile;  // SET conffile to this at the flip; "" only RELOAD
+  std::string pgbouncer_pause;     // the database to PAUSE while the writers are fenced; "" none
+};
+
+}  // namespace pgbaton::switchover

@@ -1,0 +1,82 @@
+// switchover: moves the application from the source of a replica to its target (README, "Upgrade runbook").
+//
+// The words: a *fence* refuses writes with a clear error (src/switchover/fence.hpp). The *barrier* is a position behind
+// everything that was committed when the fence stood. The *flip* is one transaction on the target that opens it.
+//
+//   preflight   nothing is in the way                               the application works on the source
+//   prepare     writer, live counts, sequences, statistics
+//   fence       writers of the source are refused                   ─┐
+//   barrier     a position behind all that was committed              │
+//   catch-up    the target reaches it                                 │ the pause
+//   sequences   what went on meanwhile                                │
+//   verify      both sides hold the same                              │
+//   finish      what was deferred; the way back                       │
+//   flip        recorded, guards off, the target open               ─┘
+//   clean-up    slot, publications, state                           the application works on the target
+//
+// Which side may be written follows from one row of pgbaton.request on the target (pgbaton/state/switchover.hpp):
+// before the flip the source, from its commit on the target. A watchdog process undoes the fence when the conductor
+// dies before.
+#pragma once
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/lsn.hpp>
+#include <pgbaton/base/name.hpp>
+#include <pgbaton/base/time.hpp>
+#include <pgbaton/snapshot/check.hpp>
+#include <pgbaton/stream/stream.hpp>
+#include <pgbaton/switchover/settings.hpp>
+#include <pgbaton/verify/verify.hpp>
+
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace pgbaton::switchover {
+
+struct Step {
+  std::string name;
+  Milliseconds time{0};
+  bool in_pause = false;  // writers wait for it
+  std::string note;       // for people
+};
+
+struct Options {
+  stream::StreamOptions stream;  // source and target
+  snapshot::CloneOptions clone;  // for what was deferred
+  verify::Options verify;        // for verify: full
+  ReplicaNames names{""};
+  Settings settings;
+  std::function<void(const Step&)> on_step{};  // when one has ended
+};
+
+struct Report {
+  bool dry_run = false;
+  std::string result;       // "possible", "refused"; "switched over", "already switched over"
+  std::string failed_step;  // "" none
+  Milliseconds pause{0};    // of the writers; of a dry run: what to expect
+  Lsn barrier_lsn;
+  std::vector<Step> steps;
+  std::vector<snapshot::Finding> findings;
+  std::string reverse;  // the way back: "" none
+  std::optional<Error> failure;
+  bool source_open = true;  // writers may use it
+};
+
+// Everything that would make a switchover fail or lose something now. Changes nothing, but records new doubts.
+std::vector<snapshot::Finding> preflight(const Options& options);
+
+// Fences and ends nobody: preflight, then a barrier under the load as it is, how long the target takes to reach it, and
+// what the other steps will take. Streams itself when no writer runs.
+Report dry_run(const Options& options, const std::stop_token& stop);
+
+// The runbook. What fails before the flip opens the source again and is told in the report (failure, failed_step); the
+// target stays closed to all but pgbaton then. What fails after it leaves the application's side open: run it again.
+Report run(const Options& options, const std::stop_token& stop);
+
+// Takes the fence off both sides. Error(usage) when the target has been flipped, or cannot be asked, without `force`.
+// Returns what was done, for people.
+std::string undo(const Options& options, bool force, const std::stop_token& stop);
+
+}  // namespace pgbaton::switchover

@@ -1,0 +1,23 @@
+-- Tries to write to each of the tables (an array of quoted names), and rolls the attempt back. Error where one is not refused.
+do $verify$
+declare
+  wanted text;
+  accepted text;
+begin
+  foreach wanted in array :tables loop
+    if not exists (select from pg_catalog.pg_trigger t where t.tgrelid = wanted::regclass
+                      and t.tgname = 'pgbaton_fence' and t.tgenabled = 'A') then
+      raise exception 'the fence is missing on %', wanted;
+    end if;
+    accepted := wanted;
+    begin
+      execute format('delete from only %s where false', wanted);
+    exception when others then
+      accepted := null;
+    end;
+    -- A rule may put something else in the place of a statement.
+    if accepted is not null and not (select relhasrules from pg_catalog.pg_class where oid = wanted::regclass) then
+      raise exception 'a write to % was not refused', wanted;
+    end if;
+  end loop;
+end $verify$;

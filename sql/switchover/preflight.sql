@@ -1,0 +1,39 @@
+-- What could stand in the way of a switchover: psql -f sql/switchover/preflight.sql, on the source.
+-- One row for each finding: severity, id, object, message, remedy.
+with tables as (
+  select c.oid, c.oid::regclass::text as name, c.relowner
+    from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+   where c.relkind in ('r', 'p') and c.relpersistence <> 't'
+     and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast', 'pgbaton', 'pgbaton_fence')
+     and n.nspname !~ '^pg_(toast_)?temp_'
+     and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid
+                        and d.objsubid = 0 and d.deptype = 'e')
+)
+select 'blocker', 'source.prepared', format('prepared transaction %L', gid),
+       format('made by %s %s ago: it can still be committed behind the fence', owner,
+              date_trunc('second', now() - prepared)),
+       format('COMMIT PREPARED %1$L; or ROLLBACK PREPARED %1$L;', gid)
+  from pg_catalog.pg_prepared_xacts where database = current_database()
+union all
+select 'warning', 'source.long_transaction', format('pid %s', a.pid),
+       format('%s (%s) has written and is open for %s: it is waited for (transaction-wait), then ended or, with '
+              'long-transactions: fail, the switchover ends', a.usename, coalesce(nullif(a.application_name, ''), '-'),
+              date_trunc('second', clock_timestamp() - a.xact_start)), 'Let it end first.'
+  from pg_catalog.pg_stat_activity a
+ where a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_type = 'client backend'
+   and a.xact_start < clock_timestamp() - interval '1 second'
+   and exists (select from pg_catalog.pg_locks l join tables t on t.oid = l.relation
+                where l.pid = a.pid and l.granted and l.mode in ('RowExclusiveLock', 'ShareUpdateExclusiveLock',
+                  'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'))
+union all
+select 'blocker', 'source.owner', t.name, 'the role does not own it, so it cannot put a fence on it and take it off again',
+       format('Connect as %s, or as a superuser.', pg_catalog.pg_get_userbyid(t.relowner))
+  from tables t where not pg_catalog.pg_has_role(t.relowner, 'USAGE')
+union all
+select 'blocker', 'source.create', 'database ' || current_database(), 'the role may not create the schema of the fence',
+       format('GRANT CREATE ON DATABASE %I TO %I;', current_database(), current_user)
+ where not pg_catalog.has_database_privilege(current_database(), 'CREATE')
+union all
+select 'blocker', 'source.fenced', 'schema pgbaton_fence',
+       coalesce(pg_catalog.obj_description(oid, 'pg_namespace'), 'writers are fenced already'), 'pgbaton switchover --undo'
+  from pg_catalog.pg_namespace where nspname = 'pgbaton_fence'

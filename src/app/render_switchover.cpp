@@ -1,0 +1,64 @@
+#include "render_switchover.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "json.hpp"
+
+namespace pgbaton::app {
+
+namespace {
+
+std::string findings_lines(const std::vector<snapshot::Finding>& findings) {
+  std::string text;
+  for (const auto& finding : findings) {
+    text += fmt::format("{:<8} {}  {}\n           {}\n", to_string(finding.severity), finding.id, finding.object,
+                        finding.message);
+    if (!finding.remedy.empty()) text += fmt::format("           -> {}\n", finding.remedy);
+  }
+  return text.empty() ? text : text + "\n";
+}
+
+}  // namespace
+
+std::string switchover_text(const switchover::Report& report) {
+  auto text = findings_lines(report.findings);
+  for (const auto& step : report.steps)
+    text += fmt::format("{:<12}{:>10}  {}  {}\n", step.name, format_duration(step.time),
+                        step.in_pause ? "writers wait" : "            ", step.note);
+  if (report.dry_run && report.result == "possible")
+    text += fmt::format("\nwriters would wait about {}; nothing was changed\n", format_duration(report.pause));
+  else if (report.dry_run)
+    text += "\na switchover would be refused; nothing was changed\n";
+  else if (report.failure)
+    text +=
+        fmt::format("\nfailed at step {}; {}\n", report.failed_step,
+                    report.source_open ? "the source takes writes"
+                                       : "the watchdog decides which side takes writes, as soon as the target answers");
+  else
+    text += fmt::format("\n{}; writers waited {}\n", report.result, format_duration(report.pause));
+  return text;
+}
+
+std::string switchover_json(const switchover::Report& report) {
+  Json steps = Json::array(), findings = Json::array();
+  for (const auto& step : report.steps)
+    steps.push_back({{"name", step.name}, {"ms", step.time.count()}, {"in_pause", step.in_pause}, {"note", step.note}});
+  for (const auto& finding : report.findings)
+    findings.push_back({{"id", finding.id},
+                        {"severity", to_string(finding.severity)},
+                        {"object", finding.object},
+                        {"message", finding.message},
+                        {"remedy", finding.remedy}});
+  return dump(Json{{"dry_run", report.dry_run},
+                   {"result", report.result},
+                   {"failed_step", text_or_null(report.failed_step)},
+                   {"pause_ms", report.pause.count()},
+                   {"barrier_lsn", lsn_or_null(report.barrier_lsn)},
+                   {"steps", steps},
+                   {"reverse", text_or_null(report.reverse)},
+                   {"findings", findings}});
+}
+
+}  // namespace pgbaton::app

@@ -1,0 +1,12 @@
+// What a switchover did, or a dry run found.
+#pragma once
+#include <pgbaton/switchover/switchover.hpp>
+
+#include <string>
+
+namespace pgbaton::app {
+
+std::string switchover_text(const switchover::Report& report);
+std::string switchover_json(const switchover::Report& report);
+
+}  // namespace pgbaton::app

@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/state/switchover.hpp>
+
+namespace pgbaton::state {
+
+std::int64_t begin_switchover(pg::Control& target, const Replica& replica, const std::string& host, int pid) {
+  return pg::control(Side::target, "recording a switchover", [&] {
+    pqxx::work tx(target);
+    const auto row = tx.exec_params1(
+        "insert into pgbaton.request (replica, kind, payload, state, taken_at) values ($1, 'switchover', $2::json, "
+        "'taken', clock_timestamp()) returning id",
+        replica.name, to_json({{"generation", replica.generation}, {"host", host}, {"pid", std::to_string(pid)}}));
+    tx.commit();
+    return row[0].as<std::int64_t>();
+  });
+}
+
+bool undo_switchover(pg::Control& target, std::int64_t id, const std::string& reason) {
+  return pg::control(Side::target, "giving a switchover up", [&] {
+    pqxx::work tx(target);
+    // Waits for a transaction that flips, if one is open.
+    tx.exec_params(
+        "update pgbaton.request set state = 'done', done_at = clock_timestamp(), result = $2::json "
+        "where id = $1 and state = 'taken'",
+        id, to_json({{"outcome", "undone"}, {"reason", reason}}));
+    const auto rows = tx.exec_params(
+        "select coalesce(result ->> 'outcome', 'undone') from pgbaton.request where id = $1 and state = 'done'", id);
+    tx.commit();
+    return !rows.empty() && rows[0][0].as<std::string>() == "undone";
+  });
+}
+
+void flip_switchover(pqxx::transaction_base& tx, std::int64_t id, const Replica& replica, Lsn barrier_lsn) {
+  const auto flipped = tx.exec_params(
+      "update pgbaton.request set state = 'done', done_at = clock_timestamp(), result = $2::json "
+      "where id = $1 and state = 'taken'",
+      id, to_json({{"outcome", "flipped"}, {"barrier_lsn", to_string(barrier_lsn)}}));
+  if (flipped.affected_rows() != 1)
+    throw Error(ErrorKind::failed, "the switchover was given up meanwhile (its deadline passed, or --undo)")
+        .side(Side::target)
+        .hint("Nothing is lost: run the same command again.");
+  const auto mine = tx.exec_params(
+      "update pgbaton.replica set direction = $4, epoch = epoch + 1 where name = $1 and generation = $2 and epoch = $3",
+      replica.name, replica.generation, replica.epoch, std::string(kSwitched));
+  if (mine.affected_rows() != 1)
+    throw Error(ErrorKind::held_elsewhere, fmt::format("fenced: another writer of replica {} took over", replica.name))
+        .side(Side::target);
+}
+
+std::optional<SwitchoverAttempt> load_switchover(pg::Control& target, const std::string& replica) {
+  return pg::control(Side::target, "reading the last switchover", [&]() -> std::optional<SwitchoverAttempt> {
+    pqxx::nontransaction tx(target);
+    if (tx.exec1("select to_regclass('pgbaton.request') is null")[0].as<bool>()) return std::nullopt;
+    const auto rows = tx.exec_params(
+        "select id, state = 'taken', coalesce(result ->> 'outcome', '') = 'flipped', coalesce(result ->> "
+        "'barrier_lsn', '0/0') from pgbaton.request where replica = $1 and kind = 'switchover' order by id desc limit "
+        "1",
+        replica);
+    if (rows.empty()) return std::nullopt;
+    return SwitchoverAttempt{rows[0][0].as<std::int64_t>(), rows[0][1].as<bool>(), rows[0][2].as<bool>(),
+                             require_lsn(rows[0][3].c_str(), "the barrier")};
+  });
+}
+
+bool wanted_by_switchover(pg::Control& target, const std::string& replica) {
+  return pg::control(Side::target, "looking for a switchover", [&] {
+    pqxx::nontransaction tx(target);
+    return !tx.exec_params(
+                  "select from pgbaton.request where replica = $1 and ((kind = 'switchover' and state = "
+                  "'taken') or (kind = 'stop' and payload ->> 'reason' = $2)) limit 1",
+                  replica, std::string(kStopForSwitchover))
+                .empty();
+  });
+}
+
+}  // namespace pgbaton::state

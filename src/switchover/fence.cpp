@@ -1,0 +1,227 @@
+#include "fence.hpp"
+
+#include <fmt/format.h>
+#include <pgbaton/base/error.hpp>
+#include <pgbaton/base/failpoint.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/switchover_embedded_sql.hpp>
+
+#include <algorithm>
+#include <map>
+
+namespace pgbaton::switchover {
+
+namespace {
+
+constexpr Milliseconds kFirstLockTimeout{50}, kLongestLockTimeout{400};
+// Between tries, so that the writers who waited get on.
+constexpr Milliseconds kBetweenTries{50};
+// Beyond the wait for transactions: for tables whose order of locks has to be found.
+constexpr Milliseconds kPatience{20'000};
+// A transaction that is open for so long is not asked for a lock, which others would queue behind, but waited for.
+constexpr double kLongSeconds = 1.0;
+// Removing a trigger waits for readers; writers queue behind it for so long.
+constexpr Milliseconds kRemoveLockTimeout{100}, kBetweenRemovals{300};
+
+struct Holder {
+  int pid = 0;
+  double seconds = 0;
+  std::string kind, text, tables;
+};
+
+std::vector<Holder> load_holders(pg::Connection& connection) {
+  const auto rows = connection.exec(std::string(sql::fence_holders));
+  std::vector<Holder> holders;
+  for (int i = 0; i < rows.rows(); ++i)
+    holders.push_back(
+        {std::stoi(rows.text(i, 0)), std::stod(rows.text(i, 1)), rows.text(i, 2), rows.text(i, 3), rows.text(i, 4)});
+  return holders;
+}
+
+std::string array_of(const std::vector<QualifiedName>& tables) {
+  std::string list;
+  for (const auto& table : tables) list += (list.empty() ? "" : ", ") + quote_literal(table.quoted());
+  return fmt::format("array[{}]::text[]", list);
+}
+
+std::string replaced(std::string_view sql, const std::map<std::string, std::string>& values) {
+  std::string text(sql);
+  for (const auto& [name, value] : values)
+    for (auto at = text.find(name); at != std::string::npos; at = text.find(name, at + value.size()))
+      text.replace(at, name.size(), value);
+  return text;
+}
+
+class Closing {
+ public:
+  Closing(pg::Connection& connection, const FenceRequest& request, const std::stop_token& stop)
+      : connection_(connection), request_(request), stop_(stop), order_(request.tables) {
+    const auto milliseconds = std::stoll(
+        connection.exec("select setting from pg_catalog.pg_settings where name = 'deadlock_timeout'").text(0, 0));
+    longest_ = std::min(kLongestLockTimeout, Milliseconds(std::max(milliseconds / 2, 1LL)));
+  }
+
+  Closed run() {
+    const auto wait = Deadline::after(request_.transaction_wait);
+    const auto end = Deadline::after(request_.transaction_wait + kPatience);
+    auto timeout = std::min(kFirstLockTimeout, longest_);
+    for (;;) {
+      if (stop_.stop_requested()) throw Error(ErrorKind::failed, "interrupted").hint("Run the same command again.");
+      const auto holders = load_holders(connection_);
+      if (long_ones(holders, wait)) continue;
+      result_.since = Clock::now();
+      ++result_.attempts;
+      if (attempt(timeout)) return result_;
+      timeout = std::min(timeout * 2, longest_);
+      if (end.passed()) give_up(load_holders(connection_), "the fence did not get its locks");
+      if (wait.passed()) end_holders(load_holders(connection_), waited_for_, 0.3);
+      sleep_for(kBetweenTries, stop_);
+    }
+  }
+
+ private:
+  // True when somebody has to be waited for.
+  bool long_ones(const std::vector<Holder>& holders, const Deadline& wait) {
+    std::vector<Holder> found;
+    for (const auto& holder : holders)
+      if (holder.pid == 0 || (holder.seconds > kLongSeconds && is_client(holder))) found.push_back(holder);
+    if (found.empty()) return false;
+    if (!wait.passed()) {
+      if (!std::exchange(told_, true))
+        log::info("waiting up to {} for open write transactions: {}", format_duration(request_.transaction_wait),
+                  found.front().text);
+      sleep_for(kBetweenTries, stop_);
+      return true;
+    }
+    if (found.front().pid == 0 || !request_.terminate) give_up(found, "write transactions are still open");
+    end_holders(found, {}, kLongSeconds);
+    return false;
+  }
+
+  static bool is_client(const Holder& holder) { return holder.kind != "autovacuum worker"; }
+
+  [[noreturn]] void give_up(const std::vector<Holder>& holders, const std::string& what) {
+    std::string names;
+    for (const auto& holder : holders) names += (names.empty() ? ": " : "; ") + holder.text;
+    throw Error(ErrorKind::timed_out, what + names)
+        .side(connection_.side())
+        .hint(
+            "End these transactions (COMMIT PREPARED or ROLLBACK PREPARED for prepared ones), then run it again; "
+            "nothing was changed.");
+  }
+
+  // Of one table, or ("") all; those whose transaction is older.
+  void end_holders(const std::vector<Holder>& holders, const std::string& table, double seconds) {
+    for (const auto& holder : holders) {
+      if (holder.pid == 0 || !request_.terminate || !is_client(holder) || holder.seconds < seconds) continue;
+      if (!table.empty() && (" " + holder.tables + " ").find(" " + table + " ") == std::string::npos) continue;
+      log::warning("ending a session that has an open write transaction: {}", holder.text);
+      connection_.exec(fmt::format("select pg_catalog.pg_terminate_backend({})", holder.pid));
+      ++result_.terminated;
+    }
+  }
+
+  // An autovacuum worker only steps aside for one who waits longer than we do.
+  void cancel_vacuum() {
+    for (const auto& holder : load_holders(connection_)) {
+      if (is_client(holder)) continue;
+      try {
+        connection_.exec(fmt::format("select pg_catalog.pg_cancel_backend({})", holder.pid));
+      } catch (const Error& error) {
+        log::debug("an autovacuum worker could not be cancelled: {}", error.describe());
+      }
+    }
+  }
+
+  bool attempt(Milliseconds timeout) {
+    try {
+      connection_.exec("begin isolation level read committed read write");
+      connection_.exec(fmt::format("set local lock_timeout = {}", timeout.count()));
+      connection_.exec(replaced(sql::fence_close, {{":about", quote_literal(request_.about)},
+                                                   {":exempt", quote_literal(request_.exempt)},
+                                                   {":tables", array_of(order_)}}));
+      PGBATON_FAILPOINT("fence_before_commit");
+      connection_.exec("commit");
+      return true;
+    } catch (const Error& error) {
+      if (error.sqlstate() != "55P03") throw;
+      connection_.exec("rollback");
+      const auto& text = error.message();
+      const auto begin = text.find("<<"), end = text.find(">>");
+      if (begin != text.npos && end != text.npos) first(text.substr(begin + 2, end - begin - 2));
+      log::debug("fence, try {}: {}", result_.attempts, text);
+      cancel_vacuum();
+      return false;
+    }
+  }
+
+  void first(const std::string& table) {
+    waited_for_ = table;
+    const auto found = std::ranges::find_if(order_, [&](const auto& name) { return name.quoted() == table; });
+    if (found != order_.end()) std::rotate(order_.begin(), found, found + 1);
+  }
+
+  pg::Connection& connection_;
+  const FenceRequest& request_;
+  const std::stop_token& stop_;
+  std::vector<QualifiedName> order_;
+  Milliseconds longest_{0};
+  std::string waited_for_;
+  Closed result_;
+  bool told_ = false;
+};
+
+}  // namespace
+
+Closed close_fence(pg::Connection& connection, const FenceRequest& request, const std::stop_token& stop) {
+  return Closing(connection, request, stop).run();
+}
+
+void verify_fence(pg::Connection& connection, const std::vector<QualifiedName>& tables) {
+  connection.exec(replaced(sql::fence_verify, {{":tables", array_of(tables)}}));
+}
+
+std::optional<std::string> fence_about(pg::Connection& connection) {
+  const auto rows = connection.exec(
+      "select coalesce(pg_catalog.obj_description(oid, 'pg_namespace'), '') from pg_catalog.pg_namespace "
+      "where nspname = 'pgbaton_fence'");
+  return rows.rows() == 0 ? std::nullopt : std::optional(rows.text(0, 0));
+}
+
+void describe_fence(pg::Connection& connection, const std::string& about) {
+  connection.exec("comment on schema pgbaton_fence is " + quote_literal(about));
+}
+
+bool open_fence(pg::Connection& connection) {
+  if (!fence_about(connection)) return false;
+  connection.exec(std::string(sql::fence_open));
+  return true;
+}
+
+bool remove_fence(pg::Connection& connection, Deadline deadline, const std::stop_token& stop) {
+  connection.exec(fmt::format("set client_min_messages = warning; set lock_timeout = {}", kRemoveLockTimeout.count()));
+  for (;;) {
+    const auto left = connection.exec(
+        "select format('%I.%I', n.nspname, c.relname) from pg_catalog.pg_trigger t join pg_catalog.pg_class c on c.oid "
+        "= t.tgrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace join pg_catalog.pg_proc p on p.oid = "
+        "t.tgfoid join pg_catalog.pg_namespace f on f.oid = p.pronamespace where f.nspname = 'pgbaton_fence'");
+    if (left.rows() == 0) break;
+    bool waits = false;
+    for (int i = 0; i < left.rows(); ++i) try {
+        connection.exec("drop trigger if exists pgbaton_fence on " + left.text(i, 0));
+      } catch (const Error& error) {
+        if (error.sqlstate() != "55P03" && error.sqlstate() != "42P01") throw;
+        waits = true;
+      }
+    if (!waits) continue;
+    if (deadline.passed() || !sleep_for(kBetweenRemovals, stop)) return false;
+  }
+  connection.exec("drop schema if exists pgbaton_fence cascade");
+  return true;
+}
+
+std::string undo_statements() {
+  return std::string(sql::fence_open) + "drop schema pgbaton_fence cascade;\n";
+}
+
+}  // namespace pgbaton::switchover

@@ -1,0 +1,52 @@
+// The fence: ENABLE ALWAYS statement triggers in schema pgbaton_fence that refuse every write (sql/fence_close.sql).
+// A read-only default is none: open sessions, BEGIN READ WRITE and COMMIT PREPARED still write.
+//
+// Closing waits for transactions that have written, without standing in a queue of locks for long: a try that does not
+// get its locks within a fraction of deadlock_timeout is rolled back, so that the application never becomes the victim
+// of a deadlock, and its tables are tried in another order. Example: the application locks `account` before `history`,
+// the first try holds `history` and waits for `account`, whose holders wait for `history`; the next try takes `account`
+// first, and then nobody can hold `history`.
+//
+// Opening replaces the function, which needs no lock on any table: writers go on in milliseconds, whatever readers do.
+// The triggers, which let everything pass by then, are removed afterwards, one by one.
+#pragma once
+#include <pgbaton/base/name.hpp>
+#include <pgbaton/base/time.hpp>
+#include <pgbaton/pg/connection.hpp>
+#include <pgbaton/switchover/settings.hpp>
+
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace pgbaton::switchover {
+
+struct FenceRequest {
+  std::vector<QualifiedName> tables;
+  std::string about;   // stands as the comment of the schema
+  std::string exempt;  // sessions whose application_name begins with it; "" none
+  Milliseconds transaction_wait{10'000};
+  bool terminate = true;  // what is open then; false: Error(timed_out)
+};
+
+struct Closed {
+  Clock::time_point since;  // writers wait from then on
+  int attempts = 0, terminated = 0;
+};
+
+// Error(timed_out) names who holds locks; nothing of the fence is left then.
+Closed close_fence(pg::Connection& connection, const FenceRequest& request, const std::stop_token& stop);
+// Tries to write to each table. Error(failed) when one is not refused.
+void verify_fence(pg::Connection& connection, const std::vector<QualifiedName>& tables);
+// What the fence says of itself; nullopt when there is none.
+std::optional<std::string> fence_about(pg::Connection& connection);
+void describe_fence(pg::Connection& connection, const std::string& about);
+// False when there is none.
+bool open_fence(pg::Connection& connection);
+// False when triggers are left at the deadline, because readers hold their tables.
+bool remove_fence(pg::Connection& connection, Deadline deadline, const std::stop_token& stop);
+// For a person with psql.
+std::string undo_statements();
+
+}  // namespace pgbaton::switchover

@@ -1,0 +1,45 @@
+// The conductor's end of the watchdog (pgbaton/switchover/watchdog.hpp).
+#pragma once
+#include <pgbaton/pg/endpoint.hpp>
+#include <pgbaton/switchover/settings.hpp>
+#include <pgbaton/switchover/watchdog.hpp>
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+namespace pgbaton::switchover {
+
+enum class Undone { open, flipped, unknown };
+
+class Watchdog {
+ public:
+  // Started, and connected to the source. Error(failed) otherwise.
+  Watchdog(const pg::Endpoint& source, const pg::Endpoint& target, std::int64_t attempt, const Settings& settings);
+  ~Watchdog();  // without flipped() or undo() before: it opens the source
+  Watchdog(const Watchdog&) = delete;
+
+  void fence(int backend_pid);
+  // Error(timed_out) when it has given up already, as the next one.
+  void require_watching();
+  void require_flip();
+  void flipped();
+  // unknown: it is gone itself.
+  Undone undo(const std::string& reason);
+
+ private:
+  void say(const std::string& line);
+  void require(const std::string& expected);
+  // "" when it is gone or the time is over.
+  std::string answer(Milliseconds patience);
+  pid_t pid_ = -1;
+  int to_ = -1, from_ = -1;
+  std::string buffer_;
+};
+
+// RESUME in a PgBouncer's admin console, and the other commands there. Error(failed).
+void pgbouncer_command(const std::string& admin_conninfo, const std::string& command,
+                       Milliseconds patience = Milliseconds(5'000));
+
+}  // namespace pgbaton::switchover

@@ -1,0 +1,111 @@
+// S50 from one major to another, through PgBouncer and without, with one writer in a transaction of half a minute.
+#include <nlohmann/json.hpp>
+
+#include "support/proxy.hpp"
+#include "switchover/clients.hpp"
+
+namespace pgbaton::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// PgBouncer in front of the source, with a second configuration that leads to the target.
+class Bouncer {
+ public:
+  Bouncer(const Cluster& source, const Cluster& target)
+      : directory_(make_run_directory("pgbouncer")), port_(Proxy({1}).port()) {
+    std::ofstream(directory_ + "/users") << "\"postgres\" \"\"\n";
+    write("before.ini", source);
+    write("after.ini", target);
+    ProcessOptions options{.arguments = {"/usr/sbin/pgbouncer", directory_ + "/before.ini"}, .as_postgres = true};
+    options.stdout_file = options.stderr_file = directory_ + "/output";
+    process_ = Process(options);
+    for (int i = 0; i < 500 && PQping(conninfo().c_str()) == PQPING_NO_RESPONSE; ++i) {
+      if (!process_.running()) throw std::runtime_error("no pgbouncer:\n" + read_file(directory_ + "/output"));
+      std::this_thread::sleep_for(Milliseconds(10));
+    }
+  }
+  std::string conninfo(const std::string& database = "app") const {
+    return "host=127.0.0.1 port=" + std::to_string(port_) + " user=postgres dbname=" + database;
+  }
+  std::string after() const { return directory_ + "/after.ini"; }
+
+ private:
+  void write(const std::string& name, const Cluster& server) {
+    std::ofstream(directory_ + "/" + name)
+        << "[databases]\napp = host=127.0.0.1 port=" << server.port() << " dbname=postgres user=postgres\n"
+        << "[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = " << port_ << "\nunix_socket_dir =\nauth_type = trust\n"
+        << "auth_file = " << directory_
+        << "/users\nadmin_users = postgres\npool_mode = transaction\nlogfile = " << directory_
+        << "/log\nserver_fast_close = 1\n";
+  }
+  std::string directory_;
+  int port_;
+  Process process_;
+};
+
+struct Majors {
+  int source, target;
+  bool bouncer;
+};
+
+class SwitchoverMajors : public PairTest, public ::testing::WithParamInterface<Majors> {
+ protected:
+  ClusterOptions source_options() const override {
+    return {.major = GetParam().source, .settings = {{"wal_level", "logical"}}};
+  }
+  ClusterOptions target_options() const override { return {.major = GetParam().target}; }
+};
+
+TEST_P(SwitchoverMajors, S50_NothingAcknowledgedIsLost) {
+  source().exec(
+      "create table account (id bigint primary key, n int not null);"
+      "create table p (id int, k int, primary key (id, k)) partition by range (k);"
+      "create table p_1 partition of p for values from (0) to (10); create table p_2 partition of p default;"
+      "insert into p select i, i from generate_series(1, 20) i");
+  clone_until_caught_up();
+  std::optional<Bouncer> bouncer;
+  const auto directory = make_run_directory("majors");
+  const auto config = directory + "/config.yaml", file = directory + "/acknowledged";
+  std::ofstream text(config);
+  text << "switchover:\n  transaction-wait: 1s\n  hook-flip: 'echo $PGBATON_STEP $PGBATON_WRITABLE > " << directory
+       << "/hook'\n";
+  std::vector<std::string> servers{source().conninfo(), target().conninfo()};
+  if (GetParam().bouncer) {
+    bouncer.emplace(source(), target());
+    servers = {bouncer->conninfo()};
+    text << "  pgbouncer: " << bouncer->conninfo("pgbouncer") << "\n  pgbouncer-conffile: " << bouncer->after()
+         << "\n  pgbouncer-pause: app\n";
+  }
+  text.close();
+  auto follower = start("follow");
+  Clients clients(servers, 2, 200, file);
+  ASSERT_TRUE(clients.wait_acknowledged(100));
+  auto slow = source().session();
+  slow.exec("begin; insert into account values (-7, 0)");
+  const auto result = run("switchover", {"--config", config});
+  ASSERT_EQ(result.code, 0) << result;
+  EXPECT_EQ(follower.wait().code, 0);
+  EXPECT_ANY_THROW(slow.exec("commit"));
+  ASSERT_TRUE(clients.wait_acknowledged(100));
+  clients.stop();
+  std::cout << result.out << "longest pause seen by a client: " << clients.longest_pause().count() << " ms\n";
+  EXPECT_EQ(Clients::lost(file, target()), "");
+  EXPECT_TRUE(takes_writes(target()));
+  EXPECT_FALSE(takes_writes(source()));
+  EXPECT_THAT(read_file(directory + "/hook"), HasSubstr("send target"));
+  if (GetParam().bouncer) {
+    EXPECT_THAT(clients.refusals(), IsEmpty()) << "held back, not refused";
+  }
+  EXPECT_EQ(target().number("select count(*) from p"), 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(upgrade, SwitchoverMajors, ::testing::Values(Majors{12, 17, false}, Majors{15, 17, true}),
+                         [](const auto& given) {
+                           return std::to_string(given.param.source) + "to" + std::to_string(given.param.target) +
+                                  (given.param.bouncer ? "ThroughPgBouncer" : "");
+                         });
+
+}  // namespace
+}  // namespace pgbaton::testing

@@ -1,0 +1,192 @@
+// The runbook on real servers: S44, S50, and a conductor that dies or fails at each of its steps.
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+
+#include "switchover/clients.hpp"
+
+namespace pgbaton::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+class SwitchoverTest : public PairTest {
+ protected:
+  void SetUp() override {
+    PairTest::SetUp();
+    source().exec(
+        "create table account (id bigint primary key, n int not null);"
+        "create table part (id int, k int, primary key (id, k)) partition by list (k);"
+        "create table part_1 partition of part for values in (1); insert into part values (1, 1);"
+        "create unlogged table scratch (id int); create table \"Odd \"\"name\" (id int primary key);"
+        "create sequence up cache 50; create sequence down increment -5 minvalue -1000000 start -1; create sequence "
+        "untouched; select nextval('up'), nextval('down')");
+    clone_until_caught_up();
+    config_ = make_run_directory("switchover") + "/config.yaml";
+    file_ = config_ + ".acknowledged";
+  }
+  ToolResult switch_over(const std::string& settings, const Arguments& more = {}, const Environment& environment = {}) {
+    Arguments all{"--config", write_config(settings)};
+    all.insert(all.end(), more.begin(), more.end());
+    return run("switchover", all, environment, Milliseconds(120'000));
+  }
+  std::string write_config(const std::string& settings) {
+    std::ofstream(config_) << "switchover:\n  gap: 1000\n" << settings;
+    return config_;
+  }
+  // Exactly one of the two within five seconds, and then it stays so.
+  void expect_only(Cluster& writable, Cluster& closed, const std::string& after) {
+    const auto deadline = Clock::now() + Milliseconds(5'000);
+    while ((!takes_writes(writable) || takes_writes(closed)) && Clock::now() < deadline)
+      std::this_thread::sleep_for(Milliseconds(20));
+    EXPECT_TRUE(takes_writes(writable)) << after;
+    EXPECT_FALSE(takes_writes(closed)) << after;
+  }
+  std::string fence_left(Cluster& server) {
+    return server.scalar(
+        "select count(*) || '/' || (select count(*) from pg_namespace where nspname = 'pgbaton_fence') "
+        "from pg_trigger where tgname = 'pgbaton_fence'");
+  }
+  bool fence_goes(Cluster& server) {
+    return server.wait_until("select count(*) from pg_namespace where nspname = 'pgbaton_fence'", "0");
+  }
+  std::string config_, file_;
+};
+
+TEST_F(SwitchoverTest, S50_WritersOfThreeKindsAndNothingAcknowledgedIsLost) {
+  auto follower = start("follow");
+  Clients clients({source().conninfo(), target().conninfo()}, 3, 100, file_);
+  ASSERT_TRUE(clients.wait_acknowledged(100));
+  auto slow = source().session();
+  slow.exec("begin; insert into account values (-7, 0)");
+  auto reader = source().session();
+  reader.exec("begin isolation level repeatable read; select count(*) from account");
+  const auto result = switch_over("  transaction-wait: 1s\n", {"--json"});
+  ASSERT_EQ(result.code, 0) << result;
+  EXPECT_EQ(follower.wait().code, 0);
+  EXPECT_ANY_THROW(slow.exec("commit")) << "it was ended, so it cannot be told that it is committed";
+  ASSERT_TRUE(clients.wait_acknowledged(50));
+  clients.stop();
+  const auto report = Json::parse(result.out, nullptr, false);
+  EXPECT_EQ(report["result"], "switched over");
+  EXPECT_TRUE(report["failed_step"].is_null());
+  std::cout << "pause told " << report["pause_ms"] << " ms, longest seen by a client "
+            << clients.longest_pause().count() << " ms\n";
+  EXPECT_EQ(Clients::lost(file_, target()), "");
+  EXPECT_TRUE(takes_writes(target()));
+  EXPECT_FALSE(takes_writes(source()));
+  EXPECT_EQ(target().number("select count(*) from account where id = -7"), 0);
+  for (const auto& refusal : clients.refusals())
+    EXPECT_THAT(refusal, HasSubstr("the database is being switched over to another server")) << refusal;
+  // S44
+  EXPECT_GT(target().number("select nextval('up')"), source().number("select nextval('up')") + 900);
+  EXPECT_LT(target().number("select nextval('down')"), source().number("select nextval('down')") - 4500);
+  EXPECT_EQ(target().number("select nextval('untouched')"), 1);
+  // Nothing of ours but the fence of the former source is left.
+  EXPECT_EQ(target().number("select count(*) from pg_attribute where attname = '_pgbaton_lsn'"), 0);
+  EXPECT_EQ(target().number("select count(*) from pg_namespace where nspname like 'pgbaton%'"), 0);
+  EXPECT_EQ(fence_left(target()), "0/0");
+  EXPECT_EQ(
+      source().number("select (select count(*) from pg_replication_slots) + (select count(*) from pg_publication)"), 0);
+  auto again = switch_over("");
+  EXPECT_EQ(again.code, 0) << again;
+  EXPECT_THAT(again.out, HasSubstr("already switched over"));
+  EXPECT_EQ(switch_over("", {"--undo"}).code, 2) << "both sides would take writes";
+  EXPECT_FALSE(takes_writes(source()));
+  EXPECT_EQ(switch_over("", {"--undo", "--force"}).code, 0);
+  EXPECT_TRUE(takes_writes(source()));
+  reader.exec("commit");
+  EXPECT_EQ(switch_over("", {"--undo", "--force"}).code, 0);
+  EXPECT_EQ(fence_left(source()), "0/0");
+}
+
+// Before the flip the source takes writes again, from it on the target; the file equals the side that does.
+TEST_F(SwitchoverTest, KilledAtEveryStepExactlyOneSideTakesWrites) {
+  Clients clients({source().conninfo(), target().conninfo()}, 2, 60, file_);
+  for (const std::string point :
+       {"switchover_preflight", "switchover_prepare", "fence_before_commit@2", "switchover_fenced", "switchover_fence",
+        "switchover_barrier", "switchover_verify", "switchover_finish", "switchover_before_flip"}) {
+    ASSERT_TRUE(clients.wait_acknowledged(5)) << point;
+    const auto at = point.find('@');
+    const auto killed = switch_over(
+        "", {}, {{"PGBATON_FAILPOINTS", point.substr(0, at) + "=kill" + (at == point.npos ? "" : point.substr(at))}});
+    ASSERT_EQ(killed.code, 128 + SIGKILL) << point << killed;
+    expect_only(source(), target(), point);
+    ASSERT_TRUE(fence_goes(source())) << point;
+    EXPECT_EQ(Clients::lost(file_, source()), "") << point;
+  }
+  for (const std::string point : {"switchover_flipped", "switchover_send", "guards_dropped"}) {
+    const auto killed = switch_over("", {}, {{"PGBATON_FAILPOINTS", point + "=kill"}});
+    ASSERT_EQ(killed.code, 128 + SIGKILL) << point << killed;
+    expect_only(target(), source(), point);
+    EXPECT_EQ(Clients::lost(file_, target()), "") << point;
+  }
+  const auto follow = run("follow", {"--until", "caught-up"});
+  EXPECT_EQ(follow.code, 2) << follow;
+  const auto last = switch_over("");
+  EXPECT_EQ(last.code, 0) << last;
+  EXPECT_THAT(last.out, HasSubstr("switched over"));
+  ASSERT_TRUE(clients.wait_acknowledged(5));
+  clients.stop();
+  expect_only(target(), source(), "the end");
+  EXPECT_EQ(Clients::lost(file_, target()), "");
+}
+
+TEST_F(SwitchoverTest, WhatFailsBeforeTheFlipOpensTheSourceAndNamesTheStep) {
+  source().exec("create table marker (id bigint generated always as identity primary key)");
+  ASSERT_EQ(run("resync", {"--add", "marker"}).code, 0);
+  auto follower = start("follow");
+  ASSERT_TRUE(marker_arrives());
+  for (const std::string step : {"fence", "sequences", "before_flip"}) {
+    const auto failed = switch_over("", {"--json"}, {{"PGBATON_FAILPOINTS", "switchover_" + step + "=stop"}});
+    EXPECT_EQ(failed.code, 1) << failed;
+    EXPECT_TRUE(takes_writes(source())) << step;
+    EXPECT_FALSE(takes_writes(target())) << step;
+    EXPECT_EQ(fence_left(source()), "0/0") << step;
+    const auto report = Json::parse(failed.out, nullptr, false);
+    EXPECT_EQ(report["failed_step"], step == "before_flip" ? "flip" : step) << failed;
+    EXPECT_THAT(failed.err, HasSubstr("ERROR: step ")) << failed;
+  }
+  EXPECT_TRUE(marker_arrives()) << "the follower goes on by itself" << follower.err();
+  stop_follower(follower);
+  // A hook that fails, a row that the target has lost, a transaction that is not to be ended.
+  const auto hook = switch_over("  hook-fenced: 'echo $PGBATON_FACTS >&2; exit 3'\n");
+  EXPECT_EQ(hook.code, 1) << hook;
+  EXPECT_THAT(hook.err, HasSubstr("hook-fenced ended with 3: {\"barrier_lsn\"")) << hook;
+  EXPECT_TRUE(takes_writes(source()));
+  auto slow = source().session();
+  slow.exec("begin; insert into account values (-8, 0)");
+  const auto waiting = switch_over("  transaction-wait: 1s\n  long-transactions: fail\n  verify: off\n");
+  EXPECT_EQ(waiting.code, 5) << waiting;
+  slow.exec("commit");
+  EXPECT_TRUE(takes_writes(source()));
+  source().exec("insert into account values (-9, 0)");
+  ASSERT_EQ(run("follow", {"--until", "caught-up"}).code, 0);
+  target().exec(
+      "set session_replication_role = replica; set application_name = 'pgbaton/test'; delete from account "
+      "where id = -9");
+  const auto differs = switch_over("");
+  EXPECT_EQ(differs.code, 6) << differs;
+  EXPECT_TRUE(takes_writes(source()));
+  EXPECT_EQ(fence_left(source()), "0/0");
+  ASSERT_EQ(run("drop").code, 0);
+  EXPECT_EQ(fence_left(target()), "0/0");
+}
+
+TEST_F(SwitchoverTest, AFrozenConductorLosesToTheDeadline) {
+  auto frozen = start("switchover", {"--config", write_config("  deadline: 1s\n")},
+                      {{"PGBATON_FAILPOINTS", "switchover_barrier=freeze"}});
+  ASSERT_TRUE(source().wait_until("select count(*) from pg_namespace where nspname = 'pgbaton_fence'", "1"));
+  ASSERT_TRUE(fence_goes(source()));
+  expect_only(source(), target(), "the deadline");
+  frozen.kill(SIGCONT);
+  const auto result = frozen.wait();
+  EXPECT_EQ(result.code, 5) << result;
+  expect_only(source(), target(), "the end");
+}
+
+}  // namespace
+}  // namespace pgbaton::testing
