@@ -1,9 +1,11 @@
 -- After an installation or a migration of schema pgbaton: ALTER DEFAULT PRIVILEGES of the role may have given the new
--- tables to others, who could then change what is ours, or plant triggers that run as us.
+-- tables to others, who could then change what is ours, or plant triggers that run as us. One at a time: two that take
+-- the same right back end with "tuple concurrently updated".
 do $$
 declare
   statement text;
 begin
+  perform pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pgbaton.close', 0));
   for statement in
     select format('revoke create on schema pgbaton from %s',
                   case when x.grantee = 0 then 'public' else quote_ident(pg_catalog.pg_get_userbyid(x.grantee)) end)
