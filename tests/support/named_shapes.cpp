@@ -106,7 +106,7 @@ void NamedShapesTest::refused_before_anything_is_made() {
   EXPECT_THAT(findings("s47"), Contains("blocker source.large_objects pg_largeobject"));
   const auto refused = in("s47", "clone");
   EXPECT_EQ(refused.code, 3) << refused;
-  EXPECT_THAT(refused.err, HasSubstr("9999 large objects"));
+  EXPECT_THAT(refused.err, HasSubstr("9,999 large objects"));
 
   const std::string ascii = " template template0 encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'";
   source().exec("create database s33" + ascii);
