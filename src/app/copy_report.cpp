@@ -10,6 +10,8 @@ namespace {
 
 constexpr Milliseconds kInterval{1000};
 
+}  // namespace
+
 std::string_view step_name(copy::Step step) {
   switch (step) {
     case copy::Step::preparing:
@@ -25,8 +27,6 @@ std::string_view step_name(copy::Step step) {
   }
   return "";
 }
-
-}  // namespace
 
 CopyReport::CopyReport(const Context& context, const copy::CopyProgress& progress)
     : context_(context), progress_(progress), pace_(progress) {

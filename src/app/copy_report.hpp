@@ -10,6 +10,9 @@
 
 namespace pgbaton::app {
 
+// The step as the state, `status` and the page spell it.
+std::string_view step_name(copy::Step step);
+
 class CopyReport {
  public:
   // Until destroyed. `progress` and `context` must outlive it. A target that is away is the copy's to wait for.

@@ -4,28 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "copy_report.hpp"
 #include "json.hpp"
 #include "monitor_render.hpp"
 
 namespace pgbaton::app {
 
 namespace {
-
-std::string_view step_word(copy::Step step) {
-  switch (step) {
-    case copy::Step::preparing:
-      return "preparing";
-    case copy::Step::slot:
-      return "slot";
-    case copy::Step::schema:
-      return "schema";
-    case copy::Step::tables:
-      return "tables";
-    case copy::Step::rest:
-      return "rest";
-  }
-  return "";
-}
 
 Json copy_document(const Seen& seen) {
   if (!seen.copy) return nullptr;
@@ -38,7 +23,7 @@ Json copy_document(const Seen& seen) {
                       {"bytes_total", table.bytes_total},
                       {"seconds", table.seconds}});
   return {{"running", copy.running},
-          {"step", step_word(copy.step)},
+          {"step", step_name(copy.step)},
           {"tables_done", copy.tables_done},
           {"tables_indexed", copy.tables_indexed},
           {"tables_total", copy.tables_total},
