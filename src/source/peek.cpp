@@ -10,8 +10,6 @@
 #include <pgbaton/base/size.hpp>
 #include <pgbaton/wire/replication.hpp>
 
-#include "start_replication.hpp"
-
 namespace pgbaton::source {
 namespace {
 
@@ -22,7 +20,8 @@ constexpr Milliseconds kLongestWait{1000};
 constexpr Milliseconds kCopySlot{30'000};
 constexpr Milliseconds kEnd{2000};
 // Rights and limits are changed by people; restart_lsn moves every 15 s on a source that writes.
-constexpr Milliseconds kTryAgainAfterError{300'000}, kTryAgainAfterReach{30'000};
+constexpr Milliseconds kTryAgainAfterError{300'000}, kTryAgainAfterReach{30'000},
+    kTryAgainAfterFailoverSlot{3'600'000};  // ALTER_REPLICATION_SLOT can change it
 
 // Without what this asks for the walsender gets by: room for the rows of a step, a further slot, a right. And somebody
 // who cancels the statement does not want it to be repeated.
@@ -54,6 +53,7 @@ void PeekReader::prepare(const pg::Endpoint& source) {
   require_sql_server(connection_, reader.system_identifier, reader.timeline);
   end_read_session(*pg::open_control(source, "reader"), slot_, source.replica_name);
   connection_.exec("SET client_min_messages = warning");
+  require_no_failover_slot();
   if (connection_.server_version() >= 140000) {
     // A tool that was killed must not leave the source decoding a long step for nobody. Not on every platform.
     try {
@@ -73,6 +73,21 @@ void PeekReader::prepare(const pg::Endpoint& source) {
   flush_lsn_ = lsn_of(there, 1);
   require_reachable();
   if (reader.once_held) reader.once_held(options_.confirmed_lsn);
+}
+
+// The source keeps the stream of a failover slot behind the standbys of synchronized_standby_slots, so that no
+// promotion takes back what the target has. A copy of the slot is none (slotfuncs.c), and reads ahead of them.
+void PeekReader::require_no_failover_slot() {
+  if (connection_.server_version() < 170000) return;
+  const auto slot = connection_.exec("SELECT failover FROM pg_catalog.pg_replication_slots WHERE slot_name = " +
+                                     quote_literal(slot_));
+  if (slot.rows() == 0 || slot.value(0, 0) != "t") return;
+  throw CannotPeek(Error(ErrorKind::preflight, fmt::format("slot {} is one for failover: only the walsender keeps its "
+                                                           "stream behind the standbys that would take over",
+                                                           quote_identifier(slot_)))
+                       .side(Side::source)
+                       .hint("Leave --reader at auto."),
+                   kTryAgainAfterFailoverSlot);
 }
 
 Lsn PeekReader::copy_slot() {
@@ -101,7 +116,7 @@ void PeekReader::require_reachable() const {
 }
 
 void PeekReader::take_notice(void* reader, const PGresult* notice) noexcept {
-  note_missing_publication(static_cast<PeekReader*>(reader)->missing_publication_, notice);
+  static_cast<PeekReader*>(reader)->notices_.take(notice);
 }
 
 ReadEvent PeekReader::next(Deadline deadline) {
@@ -198,7 +213,7 @@ std::optional<ReadEvent> PeekReader::read_row(Deadline deadline) {
   char* raw = nullptr;
   const int size = PQgetCopyData(conn(), &raw, 1);
   message_.reset(raw);
-  if (!missing_publication_.empty()) throw publication_error(missing_publication_);
+  notices_.require_publications();
   if (size == 0) {
     if (!wait(deadline)) return Idle{true};
     if (PQconsumeInput(conn()) == 0) fail(nullptr);
@@ -223,7 +238,7 @@ Position PeekReader::end_of_step() {
     if (result.get() == nullptr) break;
     if (result.status() != PGRES_COMMAND_OK) fail(result.get());
   }
-  if (!missing_publication_.empty()) throw publication_error(missing_publication_);
+  notices_.require_publications();
   PGBATON_FAILPOINT("peek_step_read");
   empty_steps_ = yielded_ ? 0 : empty_steps_ + 1;
   position_lsn_ = std::max(upto_lsn_, handed_end_lsn_);

@@ -17,6 +17,7 @@
 
 #include "peek_steps.hpp"
 #include "slot_keeper.hpp"
+#include "start_replication.hpp"
 #include "wakeup.hpp"
 
 namespace pgbaton::source {
@@ -63,6 +64,7 @@ class PeekReader final : public ChangeReader {
   enum class Phase { arrived, advancing, asking, resting, starting, reading };
 
   void prepare(const pg::Endpoint& source);
+  void require_no_failover_slot();
   Lsn copy_slot();
   void require_reachable() const;
   std::string copy_statement(Lsn upto_lsn) const;
@@ -85,7 +87,7 @@ class PeekReader final : public ChangeReader {
   pg::Connection connection_;
   SlotKeeper keeper_;
   Wakeup wakeup_;
-  std::string missing_publication_;
+  StreamNotices notices_;
 
   Phase phase_ = Phase::arrived;
   Lsn position_lsn_;        // everything with commit LSN < it is handed out

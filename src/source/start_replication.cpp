@@ -9,6 +9,9 @@
 namespace pgbaton::source {
 namespace {
 
+constexpr const char* kStandbyAway =
+    "Bring that standby back, or take its slot out of synchronized_standby_slots on the source and reload it.";
+
 // What the walsender's own grammar takes: '' inside quotes, and nothing else.
 std::string protocol_literal(std::string_view text) {
   std::string quoted = "'";
@@ -22,6 +25,20 @@ std::string start_command(const WalsenderOptions& options, int version_num) {
   return fmt::format("START_REPLICATION SLOT {} LOGICAL {} (\"proto_version\" '1', \"publication_names\" {}{})",
                      quote_identifier(options.slot), to_string(options.start_lsn), protocol_literal(names),
                      version_num >= 140000 ? ", \"messages\" 'true'" : "");
+}
+
+// The stream of a failover slot (17+) waits for the standbys of synchronized_standby_slots, and warns of one that is
+// away (slot.c); a walsender that is told to end while it waits makes an error of the warning. Only the routine tells
+// these from a slot or a publication that is lost: the SQLSTATE is the same, and texts are translated.
+bool speaks_of_standbys(const PGresult* result) {
+  const char* routine = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+  return routine != nullptr && std::string_view(routine) == "StandbySlotsHaveCaughtup";
+}
+
+Error publication_error(const std::string& what) {
+  return Error(ErrorKind::boundary_lost, what)
+      .side(Side::source)
+      .hint("Changes were left out of the stream. A new bootstrap is needed: pgbaton clone --restart.");
 }
 
 void require_publications(pg::Connection& connection, const std::vector<std::string>& names) {
@@ -58,13 +75,10 @@ Error as_stream_error(const Error& error, const std::string& slot) {
 }
 
 Error stream_error(const pg::Connection& connection, const PGresult* result, const std::string& slot) {
-  return as_stream_error(connection.error(result, ""), slot);
-}
-
-Error publication_error(const std::string& what) {
-  return Error(ErrorKind::boundary_lost, what)
-      .side(Side::source)
-      .hint("Changes were left out of the stream. A new bootstrap is needed: pgbaton clone --restart.");
+  Error error = connection.error(result, "");
+  if (result == nullptr || !speaks_of_standbys(result)) return as_stream_error(error, slot);
+  error.action(Action::retry).context("reading slot " + quote_identifier(slot));
+  return std::move(error).hint(kStandbyAway);
 }
 
 Milliseconds load_sender_timeout(pg::Connection& connection) {
@@ -118,15 +132,24 @@ void require_sql_server(pg::Connection& connection, std::uint64_t system_identif
   require_identity(system, timeline_now, system_identifier, timeline);
 }
 
-void note_missing_publication(std::string& missing, const PGresult* notice) noexcept {
+void StreamNotices::take(const PGresult* notice) noexcept {
   const char* state = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
   const char* text = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
   if (state == nullptr || text == nullptr) return;
   try {
+    if (speaks_of_standbys(notice)) {  // again and again while it waits
+      if (waits_for_ != text) log::warning("the source holds the stream back: {}. {}", text, kStandbyAway);
+      waits_for_ = text;
+      return;
+    }
     log::debug("source: {}", text);
-    if (std::string_view(state) == "55000") missing = text;
+    if (std::string_view(state) == "55000") missing_publication_ = text;
   } catch (...) {  // out of memory for a log line; libpq's C code takes no exception
   }
+}
+
+void StreamNotices::require_publications() const {
+  if (!missing_publication_.empty()) throw publication_error(missing_publication_);
 }
 
 void start_replication(pg::Connection& connection, const WalsenderOptions& options) {

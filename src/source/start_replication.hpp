@@ -19,9 +19,17 @@ Error stream_error(const pg::Connection& connection, const PGresult* result, con
 Error as_stream_error(const Error& error, const std::string& slot);
 // As require_server(), for a connection that speaks SQL; a server in recovery is another one, too.
 void require_sql_server(pg::Connection& connection, std::uint64_t system_identifier, std::uint32_t timeline);
-// For notices that libpq hands out: puts down the warning with which 18 leaves out a publication that is missing.
-void note_missing_publication(std::string& missing, const PGresult* notice) noexcept;
-// Changes were left out, because a publication was missing.
-Error publication_error(const std::string& what);
+
+// What the source's warnings say of a stream. Not thread-safe: notices come in the thread that reads the connection.
+class StreamNotices {
+ public:
+  // For notices that libpq hands out.
+  void take(const PGresult* notice) noexcept;
+  // Error(boundary_lost) when the source (18) has left out a publication, because it is missing.
+  void require_publications() const;
+
+ private:
+  std::string missing_publication_, waits_for_;
+};
 
 }  // namespace pgbaton::source

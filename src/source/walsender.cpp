@@ -101,7 +101,7 @@ class WalsenderReader final : public ChangeReader {
   const Milliseconds status_interval_, silence_limit_;
   int wake_fd_ = -1;
   std::unique_ptr<char, decltype(&PQfreemem)> message_{nullptr, &PQfreemem};
-  std::string missing_publication_;  // what the server's warning says
+  StreamNotices notices_;
   // TLS hands out a record at a time, and the rest of one is not seen by poll(): after each read one more is tried.
   bool tls_ = false, tls_rest_ = false;
   bool streaming_ = false, unsent_ = false, reply_wanted_ = false, silence_asked_ = false;
@@ -135,7 +135,7 @@ WalsenderReader::WalsenderReader(pg::Connection connection, const WalsenderOptio
 
 // Called by libpq while it reads.
 void WalsenderReader::take_notice(void* reader, const PGresult* notice) noexcept {
-  note_missing_publication(static_cast<WalsenderReader*>(reader)->missing_publication_, notice);
+  static_cast<WalsenderReader*>(reader)->notices_.take(notice);
 }
 
 void WalsenderReader::start(const WalsenderOptions& options) {
@@ -161,7 +161,7 @@ ReadEvent WalsenderReader::next(Deadline deadline) {
     char* raw = nullptr;
     const int size = PQgetCopyData(conn(), &raw, 1);
     message_.reset(raw);
-    if (!missing_publication_.empty()) throw publication_error(missing_publication_);
+    notices_.require_publications();
     if (size > 0) return read_message(size);
     if (size < 0) ended();
     switch (wait_for_input(deadline)) {

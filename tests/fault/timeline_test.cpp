@@ -230,6 +230,29 @@ TEST_F(FailoverTest, StreamGoesOnFromAPromotedStandbyWithASyncedSlot) {
                  "Connect to the server that is on timeline 2");
 }
 
+// The source warns of it with the SQLSTATE of a lost slot, and once makes an error of it; neither is one. Nothing
+// passes the standbys that would take over, whatever reads the slot.
+TEST_F(FailoverTest, StandbyThatIsAwayHoldsTheStreamBackAndEndsNothing) {
+  source().exec("select pg_create_physical_replication_slot('standby')");
+  create({"--slot-failover"});
+  source().set("synchronized_standby_slots", "standby");
+  source().reload();
+  insert(source(), "not on the standby");
+  EXPECT_EQ(run("follow", {"--reader", "peek", "--until", "caught-up"}).code, 3) << "it would pass the standby";
+  auto follower = start("follow", {"--reader", "auto"}, {{"PGBATON_FAILPOINTS", "peek_small_steps=on"}});
+  ASSERT_TRUE(follower.wait_for_stderr("the source holds the stream back")) << follower.err();
+  EXPECT_THAT(follower.err(), HasSubstr("take its slot out of synchronized_standby_slots"));
+  source().restart();
+  write_wal(source(), 3);  // far enough behind to be read by SQL
+  EXPECT_TRUE(follower.wait_for_stderr("is one for failover")) << follower.err();
+  EXPECT_FALSE(target().wait_until("select exists (select from t)", "t", Milliseconds(2'000))) << follower.err();
+  source().set("synchronized_standby_slots", "");
+  source().reload();
+  EXPECT_TRUE(target().wait_until("select exists (select from t)", "t", Milliseconds(60'000))) << follower.err();
+  stop_follower(follower);
+  expect_equal_after_drain();
+}
+
 // What showed it at first is written over by the next transactions; every start, and everybody who waits, is told
 // still.
 TEST_F(FailoverTest, SourceThatWentBackIsRememberedWhenItHasWrittenOn) {
