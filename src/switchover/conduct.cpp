@@ -180,7 +180,6 @@ class Conductor {
     for (const auto& table : catalog::load_tables(*source_)) fenced_.push_back(table.name);
     watchdog_.emplace(options_.stream.source, options_.stream.target, attempt_, settings_);
     come_near();
-    pause_pgbouncer();
     fence_.emplace(pg::Connection::open(options_.stream.source, "fence"));
     watchdog_->fence(fence_->backend_pid());
     report_.source_open = false;
@@ -190,7 +189,8 @@ class Conductor {
                                                                           host_name(), ::getpid())),
                          .exempt = {},
                          .transaction_wait = settings_.transaction_wait,
-                         .terminate = settings_.long_transactions == "terminate"};
+                         .terminate = settings_.long_transactions == "terminate",
+                         .before_waiting = pauses() ? [this] { pause_pgbouncer(); } : std::function<void()>{}};
     const auto closed = close_fence(*fence_, request, stop_);
     waiting_since_ = closed.since;
     PGBATON_FAILPOINT("switchover_fenced");
@@ -220,9 +220,10 @@ class Conductor {
         .hint("COMMIT PREPARED or ROLLBACK PREPARED it, then run the same command again.");
   }
 
+  bool pauses() const { return !settings_.pgbouncer.empty() && !settings_.pgbouncer_pause.empty(); }
+
   // PAUSE waits for what is under way in the pooler; the fence refuses what it does not hold back.
   void pause_pgbouncer() {
-    if (settings_.pgbouncer.empty() || settings_.pgbouncer_pause.empty()) return;
     try {
       pgbouncer_command(settings_.pgbouncer, "PAUSE " + quote_identifier(settings_.pgbouncer_pause),
                         settings_.transaction_wait);

@@ -15,8 +15,6 @@ namespace pgbaton::switchover {
 
 namespace {
 
-constexpr Milliseconds kCutPatience{30'000};
-
 using Rows = std::vector<std::int64_t>;
 
 std::int64_t count_rows(pg::Connection& connection, const QualifiedName& table) {
@@ -106,7 +104,7 @@ Counted count_at_cut(const Options& options, const std::vector<Count>& tables, c
   request.source = options.stream.source;
   request.target = options.stream.target;
   request.replica = options.names.name;
-  request.deadline = Deadline::after(kCutPatience);
+  request.deadline = Deadline::after(options.settings.transaction_wait);
   const auto cut = stream::SharedCut::request(request, stop);
   auto source = source::open_snapshot_worker(options.stream.source, cut.source_snapshot(), "count");
   auto target = source::open_snapshot_worker(options.stream.target, cut.target_snapshot(), "count");

@@ -69,8 +69,9 @@ class Closing {
       if (stop_.stop_requested()) throw Error(ErrorKind::failed, "interrupted").hint("Run the same command again.");
       const auto holders = load_holders(connection_);
       if (long_ones(holders, wait)) continue;
-      result_.since = Clock::now();
-      ++result_.attempts;
+      // Held back from here on, they wait through all tries.
+      if (result_.attempts == 0 || !request_.before_waiting) result_.since = Clock::now();
+      if (result_.attempts++ == 0 && request_.before_waiting) request_.before_waiting();
       if (attempt(timeout)) return result_;
       timeout = std::min(timeout * 2, longest_);
       if (end.passed()) give_up(load_holders(connection_), "the fence did not get its locks");

@@ -15,6 +15,7 @@
 #include <pgbaton/pg/connection.hpp>
 #include <pgbaton/switchover/settings.hpp>
 
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -28,6 +29,8 @@ struct FenceRequest {
   std::string exempt;  // sessions whose application_name begins with it; "" none
   Milliseconds transaction_wait{10'000};
   bool terminate = true;  // what is open then; false: Error(timed_out)
+  // Called once, when long transactions have ended and writers are about to wait.
+  std::function<void()> before_waiting{};
 };
 
 struct Closed {

@@ -69,8 +69,8 @@ TEST_P(SwitchoverMajors, S50_NothingAcknowledgedIsLost) {
   const auto directory = make_run_directory("majors");
   const auto config = directory + "/config.yaml", file = directory + "/acknowledged";
   std::ofstream text(config);
-  text << "switchover:\n  transaction-wait: 1s\n  hook-flip: 'echo $PGBATON_STEP $PGBATON_WRITABLE > " << directory
-       << "/hook'\n";
+  text << "switchover:\n  transaction-wait: " << (GetParam().bouncer ? "2s" : "1s")
+       << "\n  hook-flip: 'echo $PGBATON_STEP $PGBATON_WRITABLE > " << directory << "/hook'\n";
   std::vector<std::string> servers{source().conninfo(), target().conninfo()};
   if (GetParam().bouncer) {
     bouncer.emplace(source(), target());
@@ -97,6 +97,7 @@ TEST_P(SwitchoverMajors, S50_NothingAcknowledgedIsLost) {
   EXPECT_THAT(read_file(directory + "/hook"), HasSubstr("send target"));
   if (GetParam().bouncer) {
     EXPECT_THAT(clients.refusals(), IsEmpty()) << "held back, not refused";
+    EXPECT_LT(clients.longest_pause(), Milliseconds(2'000)) << "nobody is held back while the slow one is waited for";
   }
   EXPECT_EQ(target().number("select count(*) from p"), 20);
 }
