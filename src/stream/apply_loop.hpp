@@ -29,6 +29,8 @@ struct Positions {
   std::atomic<std::int64_t> transactions{0}, changes{0}, last_commit_time{0}, reconnects{0}, slot_held{-1};
   std::atomic<std::uint64_t> queued_bytes{0}, window_bytes{0};  // in the queue, a second ago; with the applier
   std::atomic<bool> connected{false};
+  std::atomic<Clock::time_point> level_at{
+      Clock::now()};  // `applied` was last seen at the source's end; at first: the start
   Histogram batch_seconds{kSecondsBounds}, batch_changes{kCountBounds}, delay_seconds{kSecondsBounds};
 };
 

@@ -303,6 +303,7 @@ void Session::housekeeping_round(state::Store& store) {
   context_.lease.check();
   const Lsn flush_lsn = catalog::current_flush_lsn(*source_);
   context_.positions.source_flush = flush_lsn.value;
+  if (context_.positions.applied >= flush_lsn.value) context_.positions.level_at = Clock::now();
   reader_->source_has_written(flush_lsn);
   const auto slot = source::load_slot(*source_, context_.replica.slot);
   context_.positions.queued_bytes = queue_.bytes();

@@ -36,8 +36,11 @@ StreamStatus read_status(const Positions& positions) {
   status.connected = positions.connected;
   status.slot_held_bytes = positions.slot_held;
   status.queue_bytes = positions.queued_bytes + positions.window_bytes;
-  if (status.applied_lsn < status.source_flush_lsn && positions.last_commit_time != 0) {
-    status.lag_seconds = seconds_since(positions.last_commit_time);
+  if (status.applied_lsn < status.source_flush_lsn) {
+    // After an idle hour the last commit is an hour old, and the lag is not; before the first one there is none.
+    const auto since_level = std::chrono::duration<double>(Clock::now() - positions.level_at.load()).count();
+    const auto last_commit_time = positions.last_commit_time.load();
+    status.lag_seconds = last_commit_time == 0 ? since_level : std::min(seconds_since(last_commit_time), since_level);
   }
   return status;
 }

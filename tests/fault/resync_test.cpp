@@ -1,6 +1,5 @@
 // resync against two live servers: what is copied again comes back exactly, whatever happens meanwhile.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <nlohmann/json.hpp>
@@ -73,10 +72,10 @@ class ResyncTest : public PairTest {
         "id = 1 + " +
         t + " + 4 * (" + r + " % 70); insert into part values (10000 + 4 * " + r + " + " + t + ", " + r + " % 20)");
   }
-  // How long a row of another table takes to the target, at worst, while the tool runs.
-  Milliseconds longest_way_while(Tool& tool) {
+  // How long a row of another table takes to the target, at worst.
+  Milliseconds longest_way_while(const std::function<bool()>& goes_on) {
     Milliseconds worst{0};
-    while (tool.running()) {
+    while (goes_on()) {
       const auto begin = std::chrono::steady_clock::now();
       EXPECT_TRUE(marker_arrives());
       worst = std::max(worst, std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - begin));
@@ -145,6 +144,8 @@ TEST_F(ResyncTest, S27_S56_SeveralTablesUnderLoadWhileTheOthersGoOn) {
   std::optional<Tool> follower;
   clone_and_follow(follower);
   Load load(source().conninfo(), 4, change);
+  int rounds = 20;
+  const auto before = longest_way_while([&] { return rounds-- > 0; });
   tamper();
   // Readers of the target see rows all the time, and never wait.
   std::atomic<long long> fewest{1'000'000};
@@ -161,16 +162,16 @@ TEST_F(ResyncTest, S27_S56_SeveralTablesUnderLoadWhileTheOthersGoOn) {
   EXPECT_EQ(status_field("resync.running"), "true");
   EXPECT_EQ(status_field("resync.tables"), "4");
   EXPECT_THAT(status_field("tables"), HasSubstr(R"("phase":"resync")"));
-  const auto worst = longest_way_while(resync);
+  const auto worst = longest_way_while([&] { return resync.running(); });
   auto result = resync.wait();
   ASSERT_EQ(result.code, 0) << result << follower->err();
   reader.stop();
   EXPECT_THAT(reader.errors(), IsEmpty());
   EXPECT_GT(fewest, 1500) << "of " << looks << " looks";
   const auto report = nlohmann::json::parse(result.out);
-  std::cerr << "longest way of a row of another table: " << worst.count()
-            << " ms; the stream's pause: " << report.at("pause_ms") << " ms\n";
-  EXPECT_LT(worst.count(), 4000);  // < 2000 where the machine has nothing else to do
+  std::cerr << "longest way of a row of another table: " << worst.count() << " ms (before it " << before.count()
+            << " ms); the stream's pause: " << report.at("pause_ms") << " ms\n";
+  EXPECT_LT(worst.count(), 2000 + before.count()) << "a busy machine is slow before it, too";
   EXPECT_EQ(report.at("tables"), 4);
   EXPECT_GT(target().number("select count(distinct boundary) from pgbaton.table_state where phase = 'done'"), 1);
   EXPECT_EQ(status_field("resync"), "null");
@@ -253,10 +254,9 @@ TEST_F(ResyncTest, NewTablesAreTakenInWithTransactionsThatAreOpen) {
       "select count(*) from pg_publication_tables where pubname = 'pgbaton' and tablename = 'new_x'", "1"));
   std::this_thread::sleep_for(Milliseconds(1500));
   late.exec("insert into list_x values ('late'); insert into tree_x values (77, 1, 'late'); commit");
-  const auto worst = longest_way_while(resync);
+  std::cerr << longest_way_while([&] { return resync.running(); }).count() << " ms: longest way of another row\n";
   result = resync.wait();
   ASSERT_EQ(result.code, 0) << result << follower->err();
-  std::cerr << "longest way of a row of another table: " << worst.count() << " ms\n";
   EXPECT_THAT(result.out, HasSubstr("added: 5 tables"));
   expect_nothing_left();
   EXPECT_EQ(target().number("select count(*) from pg_constraint where contype = 'f' and convalidated and conrelid = "

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../../../src/stream/apply_loop.hpp"
 #include "../../../src/stream/stream_report.hpp"
 
 namespace pgbaton::stream {
@@ -34,6 +35,20 @@ TEST(StreamReport, RatesAreThoseOfTheLastSeconds) {
   // A source that went on as another one with smaller positions is no negative rate.
   const auto back = report.update(at(100, 100, 40), start + std::chrono::seconds(42));
   EXPECT_EQ(back.at("applied_bytes_per_second"), "0.0");
+}
+
+TEST(StreamReport, LagIsTheAgeOfTheLastCommitAndNeverMoreThanItIsBehind) {
+  Positions positions;
+  positions.applied = 100;
+  positions.source_flush = 100;
+  EXPECT_EQ(read_status(positions).lag_seconds, 0);
+  positions.source_flush = 200;
+  positions.level_at = Clock::now() - std::chrono::seconds(5);
+  EXPECT_NEAR(read_status(positions).lag_seconds, 5, 1) << "a stream that stands still before its first transaction";
+  positions.last_commit_time = 1;  // in the year 2000
+  EXPECT_NEAR(read_status(positions).lag_seconds, 5, 1) << "the source was idle before";
+  positions.level_at = Clock::now() - std::chrono::hours(300'000);
+  EXPECT_NEAR(read_status(positions).lag_seconds, seconds_since(1), 1);
 }
 
 }  // namespace
