@@ -108,8 +108,9 @@ CutService::Pair CutService::take(const state::Request& request, bool hold, cons
   Pair pair;
   pair.request_id = request.id;
   pair.target.emplace(pg::Connection::open(options_.target, "cut"));
+  auto asked = gate_.rest();  // refused while somebody else's is under way, which is not ours to withdraw
   const Withdrawal withdrawal(gate_);
-  std::optional<Cut> rest(await(gate_.rest(), kRestLimit, "the appliers came to no border of transactions"));
+  std::optional<Cut> rest(await(std::move(asked), kRestLimit, "the appliers came to no border of transactions"));
   pair.rested_since = Clock::now();
   PGBATON_FAILPOINT("cut_rest");
   const source::SlotRequest slot{ReplicaNames(replica_.name).temporary_slot(static_cast<int>(request.id)), true,

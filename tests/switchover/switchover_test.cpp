@@ -96,10 +96,14 @@ TEST_F(SwitchoverTest, S50_WritersOfThreeKindsAndNothingAcknowledgedIsLost) {
   EXPECT_THAT(again.out, HasSubstr("already switched over"));
   EXPECT_EQ(switch_over("", {"--undo"}).code, 2) << "both sides would take writes";
   EXPECT_FALSE(takes_writes(source()));
-  EXPECT_EQ(switch_over("", {"--undo", "--force"}).code, 0);
+  // Writers go on at once, whatever a reader does; the triggers go when it has ended.
+  auto opened = start("switchover", {"--config", config_, "--undo", "--force"});
+  for (int i = 0; i < 200 && !takes_writes(source()); ++i) std::this_thread::sleep_for(Milliseconds(50));
   EXPECT_TRUE(takes_writes(source()));
+  EXPECT_TRUE(opened.running());
+  EXPECT_NE(fence_left(source()), "0/0");
   reader.exec("commit");
-  EXPECT_EQ(switch_over("", {"--undo", "--force"}).code, 0);
+  EXPECT_EQ(opened.wait().code, 0) << opened.err();
   EXPECT_EQ(fence_left(source()), "0/0");
 }
 

@@ -1,0 +1,89 @@
+// The conductor of one run of the runbook, in three files: conduct.cpp (the story, and what comes before the pause),
+// pause.cpp (from the fence to the flip), after.cpp. Before the flip every error ends in give_up(), and the watchdog
+// does the same for one that dies; after it there is no way but forward, and every step can be done again.
+#pragma once
+#include <pgbaton/state/switchover.hpp>
+#include <pgbaton/stream/own_writer.hpp>
+
+#include <future>
+
+#include "fence.hpp"
+#include "parts.hpp"
+#include "watchdog.hpp"
+
+namespace pgbaton::switchover {
+
+class Conductor {
+ public:
+  Conductor(const Options& options, Report& report, const std::stop_token& stop)
+      : options_(options),
+        settings_(options.settings),
+        report_(report),
+        steps_(options, report),
+        stop_(stop),
+        target_(pg::open_control(options.stream.target, "switchover")),
+        store_(*target_) {}
+  void run();
+
+ private:
+  void step(const std::string& name, bool in_pause, const std::function<std::string()>& work);
+  void note(const std::string& name);
+  void hook(const std::string& setting, const std::string& command);
+  void before_flip();
+  // True when the source is open again.
+  bool give_up();
+  bool open_source();
+  // The source was never closed: only for people, and for a follower that waits.
+  void record_undone(const std::string& reason);
+  std::string look();
+  std::string prepare();
+  // It goes on with a try of a cut that nobody waits for any more, and serves requests one by one.
+  void until_writer_is_free();
+  // A follower is asked to stop: from here on the stream is ours.
+  void become_writer();
+  std::string fence();
+  // What the target is behind now, the writers would wait for.
+  void come_near();
+  void require_nothing_prepared();
+  bool pauses() const { return !settings_.pgbouncer.empty() && !settings_.pgbouncer_pause.empty(); }
+  // PAUSE waits for what is under way in the pooler; the fence refuses what it does not hold back.
+  void pause_pgbouncer();
+  void resume();
+  // A cut for somebody else (`verify`, or one of ours that was given up) may be under way in the writer.
+  std::int64_t reach_barrier();
+  // The appliers rest, so nothing can be beyond the barrier when it is asked for.
+  std::int64_t try_barrier();
+  void await(std::future<stream::Cut>& asked, Milliseconds patience, const std::string& what);
+  std::string barrier();
+  std::string compare();
+  std::string finish();
+  // Nothing has come after the barrier, and the fence stands as it stood.
+  void require_standstill();
+  std::string open_target();
+  void after_flip();
+  std::string send();
+  // What was the replica goes; the fence of the source says what became of it.
+  std::string clean_up();
+
+  const Options& options_;
+  const Settings& settings_;
+  Report& report_;
+  Steps steps_;
+  const std::stop_token& stop_;
+  std::unique_ptr<pg::Control> target_, source_;
+  state::Store store_;
+  state::Replica replica_;
+  std::unique_ptr<stream::OwnWriter> writer_;
+  std::optional<Watchdog> watchdog_;
+  std::optional<pg::Connection> fence_;
+  std::vector<QualifiedName> fenced_;
+  std::vector<Count> tables_;
+  std::string shape_;
+  std::int64_t attempt_ = 0, changes_ = 0;
+  Clock::time_point waiting_since_ = Clock::now();
+  bool flipped_ = false;
+};
+
+std::string host_name();
+
+}  // namespace pgbaton::switchover
