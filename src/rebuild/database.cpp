@@ -93,15 +93,26 @@ void create_database(Registry& registry, Generation& generation, const std::opti
   PGBATON_FAILPOINT("rebuild_database_recorded");
 }
 
-// Only a superuser may end a superuser's session; to try it is an error.
+// Whose sessions the role may not see, of these backend_type is NULL.
+std::string sessions_condition(const std::string& databases) {
+  return fmt::format(
+      "datname in ({}) and pid <> pg_backend_pid() and usesysid is not null and coalesce(backend_type, '') <> "
+      "'autovacuum worker'",
+      databases);
+}
+
+// Only a superuser may end a superuser's session; to try it is an error, as it is without the right to signal.
+std::string may_be_ended_condition() {
+  return "((select rolsuper from pg_catalog.pg_roles where rolname = current_user) or (not exists (select from "
+         "pg_catalog.pg_roles r where r.oid = a.usesysid and r.rolsuper) and (pg_has_role(a.usesysid, 'USAGE') or "
+         "pg_has_role('pg_signal_backend', 'USAGE'))))";
+}
+
 std::string end_sessions_query(const std::string& databases) {
   return fmt::format(
-      "select count(*) filter (where pg_terminate_backend(pid)) from pg_catalog.pg_stat_activity a where datname in "
-      "({}) "
-      "and pid <> pg_backend_pid() and backend_type = 'client backend' and ((select rolsuper from pg_catalog.pg_roles "
-      "where rolname = current_user) or not exists (select from pg_catalog.pg_roles r where r.oid = a.usesysid and "
-      "r.rolsuper))",
-      databases);
+      "select count(*) filter (where pg_terminate_backend(pid)) from pg_catalog.pg_stat_activity a where {} and "
+      "coalesce(backend_type, 'client backend') = 'client backend' and {}",
+      sessions_condition(databases), may_be_ended_condition());
 }
 
 void drop_database(Registry& registry, const std::string& name, Milliseconds patience) {

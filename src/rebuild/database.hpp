@@ -9,7 +9,11 @@ void create_database(Registry& registry, Generation& generation, const std::opti
 // The server waits, when it drops a database, for every session of every database to take notice. One that is stopped
 // never does: after `patience` it is given up, and the next run does it.
 inline constexpr Milliseconds kDropPatience{600'000};
-// Sessions in these databases ("'a', 'b'") that the role may end; the number of those told to.
+// Of pg_stat_activity a: the sessions of others in these databases ("'a', 'b'"), but for autovacuum, which leaves by
+// itself; and those of them that the role may end.
+std::string sessions_condition(const std::string& databases);
+std::string may_be_ended_condition();
+// Ends those; yields how many were told to.
 std::string end_sessions_query(const std::string& databases);
 // Ends its sessions and drops it; none of that name: nothing happens.
 void drop_database(Registry& registry, const std::string& name, Milliseconds patience = kDropPatience);

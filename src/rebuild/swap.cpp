@@ -77,7 +77,7 @@ class Swap {
   Swapped run(Milliseconds timeout, const std::stop_token& stop) {
     const auto deadline = Deadline::after(timeout);
     for (;;) {
-      const auto in_the_way = blockers(readers_ == Readers::wait);
+      const auto in_the_way = blockers();
       if (in_the_way.empty() && attempt()) return result_;
       if (deadline.passed()) throw blocked(timeout, in_the_way);
       if (!sleep_for(in_the_way.empty() ? kPause : kPoll, stop))
@@ -86,35 +86,44 @@ class Swap {
   }
 
  private:
-  // Prepared transactions are nobody's session and end with nobody.
-  std::vector<std::string> blockers(bool sessions) {
+  // Prepared transactions are nobody's session and end with nobody; sessions that go by themselves, or that will be
+  // ended, are none. With these nothing is tried, because an attempt keeps new connections waiting.
+  std::vector<std::string> blockers() {
     std::vector<std::string> found;
     for (const auto& row : registry_.run("looking for prepared transactions",
                                          fmt::format("select gid, database from pg_catalog.pg_prepared_xacts where "
                                                      "database in ({}) order by prepared limit 5",
                                                      databases_)))
       found.push_back(fmt::format("prepared transaction {} in {}", quote_literal(row[0].c_str()), row[1].c_str()));
-    if (!sessions) return found;
-    for (const auto& row :
-         registry_.run("looking for sessions",
-                       fmt::format("select pid, usename, application_name, coalesce(state, '') from "
-                                   "pg_catalog.pg_stat_activity where datname in ({}) and pid <> pg_backend_pid() and "
-                                   "backend_type <> 'autovacuum worker' order by backend_start limit 5",
-                                   databases_)))
-      found.push_back(
-          fmt::format("pid {} ({} {}, {})", row[0].c_str(), row[1].c_str(), row[2].c_str(), row[3].c_str()));
+    for (auto& session : sessions(readers_ == Readers::wait ? "true" : "not " + may_be_ended_condition()))
+      found.push_back(std::move(session));
+    return found;
+  }
+
+  std::vector<std::string> sessions(const std::string& condition) {
+    std::vector<std::string> found;
+    for (const auto& row : registry_.run(
+             "looking for sessions", fmt::format("select pid, usename, application_name, coalesce(state, '') from "
+                                                 "pg_catalog.pg_stat_activity a where {} and {} order by backend_start "
+                                                 "limit 5",
+                                                 sessions_condition(databases_), condition)))
+      found.push_back(fmt::format("pid {} ({} {}{}{})", row[0].c_str(), row[1].c_str(), row[2].c_str(),
+                                  row[3].is_null() || row[3].size() == 0 ? "" : ", ", row[3].c_str()));
     return found;
   }
 
   Error blocked(Milliseconds timeout, std::vector<std::string> who) {
-    if (who.empty()) who = blockers(true);
+    if (who.empty()) who = sessions("true");
     return Error(ErrorKind::timed_out,
                  fmt::format("the swap of database {} was not possible within {}{}{}", registry_.name(),
                              format_duration(timeout), who.empty() ? "" : ": it is used by ", fmt::join(who, ", ")))
         .side(Side::target)
         .hint(
-            "The live database is as it was. End what uses it, or give more time with --swap-timeout; --readers "
-            "terminate ends sessions.");
+            readers_ == Readers::wait
+                ? "The live database is as it was. End what uses it, or give more time with --swap-timeout; --readers "
+                  "terminate ends sessions."
+                : "The live database is as it was. End what uses it (a superuser's session only a superuser can), or "
+                  "give more time with --swap-timeout.");
   }
 
   // False when somebody was in the way.

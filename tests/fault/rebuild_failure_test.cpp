@@ -291,6 +291,29 @@ TEST_F(RebuildFailureTest, MissingRightsAreNamed) {
   EXPECT_EQ(Tool::run(line("check", {"--rebuild"}, "able")).code, 0);
   const auto able = Tool::run(line("rebuild", {"--keep", "0"}, "able"));
   EXPECT_EQ(able.code, 0) << able;
+  // What it is told of another role's session is little, and enough to end it; a superuser's stays, and is waited for
+  // without keeping new connections waiting.
+  target().exec("create role reader login; create role boss login superuser");
+  const auto shop_as = [this](const std::string& user) { return Session(target().conninfo("shop", user)); };
+  auto reader = shop_as("reader");
+  auto boss = std::make_unique<Session>(shop_as("boss"));
+  auto rebuild = Tool(line("rebuild", {"--keep", "0", "--swap-timeout", "8s"}, "able"));
+  std::chrono::milliseconds longest{0};
+  while (rebuild.running()) {
+    const auto begin = std::chrono::steady_clock::now();
+    shop_as("reader");
+    const auto took = std::chrono::steady_clock::now() - begin;
+    longest = std::max(longest, std::chrono::duration_cast<std::chrono::milliseconds>(took));
+    std::this_thread::sleep_for(Milliseconds(100));
+  }
+  const auto blocked = rebuild.wait();
+  EXPECT_EQ(blocked.code, 5) << blocked;
+  EXPECT_THAT(blocked.err, HasSubstr("(boss "));
+  EXPECT_THAT(blocked.err, ::testing::Not(HasSubstr("(reader ")));
+  EXPECT_LT(longest.count(), 1500) << "a new connection waited for the swap";
+  boss.reset();
+  const auto swapped = Tool::run(line("rebuild", {"--keep", "0"}, "able"));
+  EXPECT_EQ(swapped.code, 0) << swapped;
   EXPECT_EQ(Tool::run(line("check", {"--rebuild"})).code, 0);
   const auto same = Tool::run(line("check", {"--rebuild", "--maintenance-db", "shop"}));
   EXPECT_EQ(same.code, 3) << same;
