@@ -27,17 +27,6 @@ void become_replica(pg::Connection& connection) {
   if (shown.value(0, 0) != "replica") throw refused("it is still " + shown.text(0, 0));
 }
 
-// Operators are looked up by name, and those of extension types (citext, hstore) live outside pg_catalog: without their
-// schemas in the path a citext key would be compared as text, without its index. pg_catalog stays first.
-void find_operators(pg::Connection& connection) {
-  const pg::Result schemas = connection.exec(
-      "SELECT DISTINCT n.nspname FROM pg_amop a JOIN pg_operator o ON o.oid = a.amopopr "
-      "JOIN pg_namespace n ON n.oid = o.oprnamespace WHERE o.oprname = '=' AND n.nspname <> 'pg_catalog' ORDER BY 1");
-  std::string path = "pg_catalog";
-  for (int row = 0; row < schemas.rows(); ++row) path += ", " + quote_identifier(schemas.value(row, 0));
-  connection.exec("SET search_path = " + path);
-}
-
 // Rows are found by key, a thousand at a time, in tables whose statistics may not exist yet: the planner must never
 // prefer to hash or scan the table. Where no index serves (tables without key) a scan is still what remains; the
 // penalties would make such plans look worth compiling, hence jit.
@@ -50,7 +39,6 @@ constexpr const char* kPlanByKey =
 void set_up_session(pg::Connection& connection, const ApplierOptions& options) {
   if (options.replica_role) become_replica(connection);
   connection.exec("SET lock_timeout = " + quote_literal(options.lock_timeout));
-  find_operators(connection);
   connection.exec(kPlanByKey);
 }
 

@@ -48,7 +48,8 @@ class Unnest {
 
 std::string match_key(const TargetTable& table, Unnest& rows) {
   std::vector<std::string> terms;
-  for (std::size_t i : table.key) terms.push_back(fmt::format("t.{} = {}", table.columns[i].quoted, rows.add(i)));
+  for (std::size_t i : table.key)
+    terms.push_back(fmt::format("t.{} {} {}", table.columns[i].quoted, table.columns[i].equals, rows.add(i)));
   return fmt::format("{}", fmt::join(terms, " AND "));
 }
 
@@ -59,8 +60,8 @@ BatchStatement delete_statement(const TargetTable& table, std::string_view scope
   const auto guard = guarded ? GuardParameter::one : GuardParameter::none;
   const TargetColumn& first = table.columns[table.key.front()];
   if (table.key.size() == 1 && has_typed_array(first)) {
-    return {fmt::format("DELETE FROM {} AS t WHERE t.{} = ANY ($1::{}[]){}", scope, first.quoted, first.cast_type,
-                        guarded ? guard::not_newer(table, "t", "$2::pg_lsn") : ""),
+    return {fmt::format("DELETE FROM {} AS t WHERE t.{} {} ANY ($1::{}[]){}", scope, first.quoted, first.equals,
+                        first.cast_type, guarded ? guard::not_newer(table, "t", "$2::pg_lsn") : ""),
             {table.key.front()},
             guard};
   }

@@ -54,7 +54,7 @@ std::string ledger_keys(const TargetTable& table) {
 std::string ledger_match(const TargetTable& table, const std::vector<std::string>& values) {
   std::string terms;
   for (std::size_t i = 0; i < table.key.size(); ++i)
-    terms += fmt::format("{}l.k{} = {}", i > 0 ? " AND " : "", i + 1, values[i]);
+    terms += fmt::format("{}l.k{} {} {}", i > 0 ? " AND " : "", i + 1, table.columns[table.key[i]].equals, values[i]);
   return terms;
 }
 

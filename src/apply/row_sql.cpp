@@ -59,7 +59,8 @@ std::string key_list(const TargetTable& table) {
 std::string match_key(Statement& statement, const TargetTable& table, wire::Tuple key_row) {
   std::vector<std::string> terms;
   for (std::size_t i : table.key)
-    terms.push_back(fmt::format("t.{} = {}", table.columns[i].quoted, bind_column(statement, table, key_row, i)));
+    terms.push_back(fmt::format("t.{} {} {}", table.columns[i].quoted, table.columns[i].equals,
+                                bind_column(statement, table, key_row, i)));
   return fmt::format("{}", fmt::join(terms, " AND "));
 }
 
@@ -220,6 +221,13 @@ Statement select_row(const RowTarget& target, wire::Tuple key_row) {
 
 namespace {
 
+// IS NOT DISTINCT FROM would look for an operator called `=`; with a literal NULL it is a test that needs none, and
+// that takes a composite value of NULLs for a value.
+std::string equal_or_both_null(const TargetColumn& c, const std::string& value) {
+  return fmt::format("(t.{0} {1} {2} OR (t.{0} IS NOT DISTINCT FROM NULL AND {2} IS NOT DISTINCT FROM NULL))", c.quoted,
+                     c.equals, value);
+}
+
 // One row that equals `old_row`, as (tableoid, ctid). NULLs are equal to each other; types without equality compare as
 // text. Equality is not identity (1.0 = 1.00, -0 = 0, '1 day' = '24:00:00', 'a' = 'A' in a nondeterministic collation,
 // which "C" is not): among equal rows one with the same text wins.
@@ -232,7 +240,7 @@ std::string one_equal_row(Statement& statement, const RowTarget& target, wire::T
     const std::string value = bind_column(statement, table, old_row, i);
     const std::string as_text = fmt::format("({}) COLLATE pg_catalog.\"C\" IS NOT DISTINCT FROM {}",
                                             text_of(c, "t." + c.quoted), text_of(c, "(" + value + ")"));
-    equal.push_back(c.has_equality ? fmt::format("t.{} IS NOT DISTINCT FROM {}", c.quoted, value) : as_text);
+    equal.push_back(c.has_equality ? equal_or_both_null(c, value) : as_text);
     if (c.has_equality && !c.type_is_integer) same_text.push_back(as_text);
   }
   return fmt::format("(SELECT t.tableoid AS o, t.ctid AS c FROM {} AS t{}{}{}{} LIMIT 1) AS one", target.scope,

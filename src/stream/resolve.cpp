@@ -22,7 +22,18 @@ struct TargetType {
   wire::Oid oid = 0;
   std::int32_t modifier = -1;
   QualifiedName base;  // of a domain: what it is over; else the type itself
+  std::string equals;  // apply::TargetColumn::equals; "" for the server's own
 };
+
+// Of the type's default operator class: citext, hstore and the like have a `=` in the schema of their extension. What
+// pg_catalog compares (also as text, anyarray, anyenum …) has no class of its own there.
+constexpr const char* kEquals =
+    "(select pg_catalog.format('OPERATOR(%I.%s)', on_.nspname, o.oprname) from pg_catalog.pg_opclass k"
+    "  join pg_catalog.pg_am m on m.oid = k.opcmethod join pg_catalog.pg_amop s on s.amopfamily = k.opcfamily"
+    "   and s.amoplefttype = k.opcintype and s.amoprighttype = k.opcintype"
+    "   and s.amopstrategy = case m.amname when 'btree' then 3 else 1 end"
+    "  join pg_catalog.pg_operator o on o.oid = s.amopopr join pg_catalog.pg_namespace on_ on on_.oid = o.oprnamespace"
+    "  where k.opcintype = t.oid and k.opcdefault and m.amname in ('btree', 'hash') order by m.amname limit 1)";
 
 // One query per relation; the base type because Type messages name a domain's base type (logicalrep_write_typ).
 std::map<std::string, TargetType> load_types(pg::Control& target, std::uint32_t table_oid) {
@@ -34,14 +45,19 @@ std::map<std::string, TargetType> load_types(pg::Control& target, std::uint32_t 
         "  where a.attrelid = $1::oid and a.attnum > 0 and not a.attisdropped"
         " union all select c.attname, c.oid, c.modifier, t.typbasetype from chain c"
         "  join pg_catalog.pg_type t on t.oid = c.at where t.typtype = 'd')"
-        "select c.attname, c.oid, c.modifier, n.nspname, t.typname from chain c"
-        " join pg_catalog.pg_type t on t.oid = c.at join pg_catalog.pg_namespace n on n.oid = t.typnamespace"
-        " where t.typtype <> 'd'",
+        "select c.attname, c.oid, c.modifier, n.nspname, t.typname, coalesce(" +
+            std::string(kEquals) +
+            ", '') "
+            "from chain c join pg_catalog.pg_type t on t.oid = c.at join pg_catalog.pg_namespace n on n.oid = "
+            "t.typnamespace"
+            " where t.typtype <> 'd'",
         table_oid);
     std::map<std::string, TargetType> types;
     for (const auto& row : rows) {
-      types[row[0].as<std::string>()] = {
-          row[1].as<wire::Oid>(), row[2].as<std::int32_t>(), {row[3].as<std::string>(), row[4].as<std::string>()}};
+      types[row[0].as<std::string>()] = {row[1].as<wire::Oid>(),
+                                         row[2].as<std::int32_t>(),
+                                         {row[3].as<std::string>(), row[4].as<std::string>()},
+                                         row[5].as<std::string>()};
     }
     return types;
   });
@@ -219,6 +235,7 @@ std::shared_ptr<const apply::TargetTable> make_table(const ToResolve& request, c
   resolved->quoted = table.name.quoted();
   resolved->old_rows_are_full = relation.replica_identity == 'f';
   const auto key = key_columns(request, table);
+  const auto types = load_types(request.target, table.oid);
   for (const auto& sent : relation.columns) {
     const auto& column = *table.find_column(sent.name);
     apply::TargetColumn to;
@@ -230,6 +247,8 @@ std::shared_ptr<const apply::TargetTable> make_table(const ToResolve& request, c
     to.type_is_array = column.type_is_array;
     to.type_is_integer = column.type_is_integer;
     to.has_equality = column.has_equality;
+    if (const auto type = types.find(column.name); type != types.end() && !type->second.equals.empty())
+      to.equals = type->second.equals;
     to.identity_always = column.identity == 'a';
     to.is_key = std::find(key.begin(), key.end(), column.name) != key.end();
     if (to.is_key) resolved->key.push_back(resolved->columns.size());

@@ -32,6 +32,9 @@ struct TargetColumn {
   bool type_is_array = false;
   bool type_is_integer = false;
   bool has_equality = true;
+  // The operator that says so, by its schema: sessions that apply have an empty search_path, so that nobody's `=` in
+  // another schema takes the server's place.
+  std::string equals = "OPERATOR(pg_catalog.=)";
   bool is_key = false;
   bool identity_always = false;
 };

@@ -103,7 +103,9 @@ inline apply::TargetTable ApplyTest::describe(const std::string& name, const std
   table.guard = apply::GuardMode::none;
   const Rows columns = db().query(
       "set search_path = ''; select attname, format_type(atttypid, -1), typcategory = 'A', attidentity = 'a', "
-      "atttypid in (20, 21, 23), atttypid not in ('json'::regtype, 'xml'::regtype, 'point'::regtype) "
+      "atttypid in (20, 21, 23), atttypid not in ('json'::regtype, 'xml'::regtype, 'point'::regtype), "
+      "(select format('OPERATOR(%I.=)', n.nspname) from pg_operator o join pg_namespace n on n.oid = o.oprnamespace "
+      "where o.oprname = '=' and o.oprleft = coalesce(nullif(t.typbasetype, 0), t.oid) and o.oprleft = o.oprright) "
       "from pg_attribute a join pg_type t on t.oid = atttypid where attrelid = " +
       quote_literal(table.quoted) +
       "::regclass and attnum > 0 and not attisdropped and attgenerated = '' order by attnum");
@@ -121,6 +123,7 @@ inline apply::TargetTable ApplyTest::describe(const std::string& name, const std
     column.identity_always = row[3] == "t";
     column.type_is_integer = row[4] == "t";
     column.has_equality = row[5] == "t";
+    if (row[6]) column.equals = *row[6];
     column.is_key = std::find(key.begin(), key.end(), column.name) != key.end();
     if (column.is_key) table.key.push_back(table.columns.size());
     table.columns.push_back(column);

@@ -27,15 +27,15 @@ TEST_P(GuardText, IsTheSameEverywhere) {
   EXPECT_EQ(guard::assignment(golden.mode, "$3::pg_lsn"), golden.assignment);
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryMode, GuardText,
-                         ::testing::Values(Golden{GuardMode::column, R"("_pgbaton_lsn")",
-                                                  R"( AND t."_pgbaton_lsn" <= $3::pg_lsn)",
-                                                  R"("_pgbaton_lsn" = $3::pg_lsn)"},
-                                           Golden{GuardMode::ledger, "",
-                                                  " AND NOT EXISTS (SELECT FROM pgbaton.ledger_7 AS l WHERE l.k1 = "
-                                                  "t.\"a b\" AND l.k2 = t.\"c\" AND l.commit_lsn > $3::pg_lsn)",
-                                                  ""},
-                                           Golden{GuardMode::none, "", "", ""}));
+INSTANTIATE_TEST_SUITE_P(
+    EveryMode, GuardText,
+    ::testing::Values(Golden{GuardMode::column, R"("_pgbaton_lsn")", R"( AND t."_pgbaton_lsn" <= $3::pg_lsn)",
+                             R"("_pgbaton_lsn" = $3::pg_lsn)"},
+                      Golden{GuardMode::ledger, "",
+                             " AND NOT EXISTS (SELECT FROM pgbaton.ledger_7 AS l WHERE l.k1 OPERATOR(pg_catalog.=) "
+                             "t.\"a b\" AND l.k2 OPERATOR(pg_catalog.=) t.\"c\" AND l.commit_lsn > $3::pg_lsn)",
+                             ""},
+                      Golden{GuardMode::none, "", "", ""}));
 
 }  // namespace
 }  // namespace pgbaton::apply
