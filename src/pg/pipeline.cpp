@@ -59,22 +59,33 @@ void Pipeline::send_prepared(const std::string& name, std::span<const Parameter>
        name.size(), {std::move(check), tag});
 }
 
-// libpq wants text parameters with a zero byte at their end: one buffer, written anew for every statement.
+// libpq wants text parameters with a zero byte at their end: one buffer, written anew for every statement. Binary ones,
+// which may be as large as a row, are taken from where they are.
 void Pipeline::fill(std::span<const Parameter> parameters, std::span<const int> formats) {
-  std::size_t size = 0;
-  for (const auto& parameter : parameters) size += parameter ? parameter->size() + 1 : 0;
+  const auto is_text = [&](std::size_t at) { return formats.empty() || formats[at] == 0; };
+  std::size_t size = 0, text_size = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!parameters[i]) continue;
+    size += parameters[i]->size() + 1;
+    if (is_text(i)) text_size += parameters[i]->size() + 1;
+  }
   scratch_.clear();
-  scratch_.reserve(size);
+  scratch_.reserve(text_size);
   values_.clear();
   lengths_.clear();
-  for (const auto& parameter : parameters) {
-    const bool is_text = formats.empty() || formats[values_.size()] == 0;
-    if (is_text && parameter && parameter->find('\0') != parameter->npos) {
-      throw Error(ErrorKind::failed, "a text parameter holds a zero byte").side(connection_.side()).action(Action::bug);
-    }
-    values_.push_back(parameter ? scratch_.data() + scratch_.size() : nullptr);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& parameter = parameters[i];
     lengths_.push_back(parameter ? static_cast<int>(parameter->size()) : 0);
-    if (parameter) scratch_.append(*parameter).push_back('\0');
+    if (!parameter) {
+      values_.push_back(nullptr);
+    } else if (!is_text(i)) {
+      values_.push_back(parameter->data() != nullptr ? parameter->data() : "");
+    } else if (parameter->find('\0') != parameter->npos) {
+      throw Error(ErrorKind::failed, "a text parameter holds a zero byte").side(connection_.side()).action(Action::bug);
+    } else {
+      values_.push_back(scratch_.data() + scratch_.size());
+      scratch_.append(*parameter).push_back('\0');
+    }
   }
   unflushed_ += size;
 }
