@@ -20,6 +20,7 @@
 #include "render.hpp"
 #include "resync_shadow.hpp"
 #include "source_watch.hpp"
+#include "wal_watch.hpp"
 #include "writer.hpp"
 
 namespace pgbaton::app {
@@ -96,10 +97,13 @@ Writer begin(const Context& context) {
 
 snapshot::CloneSummary copy(const Context& context, state::Lease& lease) {
   copy::CopyProgress progress;
-  const CopyReport report(context, progress);
+  WalWatch watch(context, &progress);
+  const CopyReport report(context, progress, watch);
   ProgressDisplay display(context.progress_style(), copy_view(progress));
   const auto shown = show(context, progress);
-  return snapshot::run_clone(context.clone_options(true), lease, progress, context.stop);
+  return watch.run([&](const std::stop_token& stop) {
+    return snapshot::run_clone(context.clone_options(true), lease, progress, stop);
+  });
 }
 
 // What follows the copy: nothing, a bounded catch-up, or a stream without end.

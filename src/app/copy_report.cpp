@@ -28,8 +28,8 @@ std::string_view step_name(copy::Step step) {
   return "";
 }
 
-CopyReport::CopyReport(const Context& context, const copy::CopyProgress& progress)
-    : context_(context), progress_(progress), pace_(progress) {
+CopyReport::CopyReport(const Context& context, const copy::CopyProgress& progress, const WalWatch& wal)
+    : context_(context), progress_(progress), wal_(wal), pace_(progress) {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -56,7 +56,8 @@ state::Fields CopyReport::fields(Clock::time_point now) {
                        {"copied_size", std::to_string(pace.size_copied)},
                        {"tables_indexed", std::to_string(progress_.tables_indexed)},
                        {"copy_bytes_per_second", std::to_string(pace.bytes_per_second)},
-                       {"copy_rows_per_second", std::to_string(pace.rows_per_second)}};
+                       {"copy_rows_per_second", std::to_string(pace.rows_per_second)},
+                       {"source_bytes_per_second", std::to_string(wal_.written_per_second())}};
   if (pace.seconds_left >= 0) report["copy_seconds_left"] = fmt::format("{:.1f}", pace.seconds_left);
   return report;
 }

@@ -7,6 +7,7 @@
 
 #include "context.hpp"
 #include "view.hpp"
+#include "wal_watch.hpp"
 
 namespace pgbaton::app {
 
@@ -15,8 +16,8 @@ std::string_view step_name(copy::Step step);
 
 class CopyReport {
  public:
-  // Until destroyed. `progress` and `context` must outlive it. A target that is away is the copy's to wait for.
-  CopyReport(const Context& context, const copy::CopyProgress& progress);
+  // Until destroyed. The arguments must outlive it. A target that is away is the copy's to wait for.
+  CopyReport(const Context& context, const copy::CopyProgress& progress, const WalWatch& wal);
 
  private:
   void run(const std::stop_token& stop);
@@ -24,6 +25,7 @@ class CopyReport {
 
   const Context& context_;
   const copy::CopyProgress& progress_;
+  const WalWatch& wal_;
   CopyPace pace_;
   std::jthread thread_;  // last: ends before what it uses
 };

@@ -154,6 +154,24 @@ void stream_metrics(Exposition& out, const Seen& seen) {
   out.histogram(stream.measures.delay_seconds);
 }
 
+void budget_metrics(Exposition& out, const StatusReport& report) {
+  const auto held = report.held();
+  out.gauge("pgbaton_wal_held_bytes", "WAL that all slots of the replica together keep on the source.",
+            number(held.wal_bytes));
+  out.gauge("pgbaton_wal_slots", "How many those are: also the reader's, those of a resync, temporary ones.",
+            number(std::ssize(report.wal->slots)));
+  if (held.limit.bytes > 0)
+    out.gauge("pgbaton_wal_budget_bytes", "What they may keep: --wal-budget or max_slot_wal_keep_size, the smaller.",
+              number(held.limit.bytes));
+  if (const auto projected = projected_bytes(held.wal_bytes, held.written_per_second, held.copy_seconds_left);
+      projected >= 0)
+    out.gauge("pgbaton_wal_projected_bytes", "What they will keep when the copy is complete, at the present rates.",
+              number(projected));
+  out.gauge("pgbaton_xmin_age_transactions",
+            "Over how many transactions the replica's slots and snapshots hold back vacuum on the source.",
+            number(held.xmin_age));
+}
+
 void slot_metrics(Exposition& out, const Seen& seen) {
   const auto& report = *seen.report;
   if (const auto& slot = report.slot) {
@@ -171,6 +189,7 @@ void slot_metrics(Exposition& out, const Seen& seen) {
       out.states("pgbaton_slot_wal_status", "pg_replication_slots.wal_status of the slot.", "status",
                  {"reserved", "extended", "unreserved", "lost"}, slot->wal_status);
   }
+  if (report.wal) budget_metrics(out, report);
   if (!report.source_problem.empty()) return;
   out.gauge(
       "pgbaton_snapshot_age_seconds",

@@ -170,6 +170,13 @@ const std::array kOptions = {
                "how long creating the slot may wait for open transactions, and --keyless full for its lock on a table; "
                "default "
                "60s"},
+    OptionSpec{"wal-budget", "SIZE", &Options::wal_budget, kClone | kFollow | kStatus, true, "",
+               "WAL that the replica's slots may hold on the source; warnings at 50, 75 and 90 %, also of "
+               "max_slot_wal_keep_size; default no budget of our own",
+               1 << 20, kPetabyte},
+    OptionSpec{"wal-policy", "WHAT", &Options::wal_policy, kClone | kFollow, true, "warn|stop|drop",
+               "beyond --wal-budget: go on with a warning; stop, the slot stays (default); or stop and drop the slot, "
+               "exit 4, before the source's disk is full"},
     OptionSpec{"slot-failover", "", &Options::slot_failover, kCheck | kClone | kRebuild, true, "",
                "17+: make the slot one that standbys keep a copy of, so that the stream goes on after a failover"},
     OptionSpec{"give-up-after", "DURATION", &Options::give_up_after, kStreams | kWait, true, "",

@@ -136,6 +136,29 @@ Json rates_document(const StatusReport& report) {
   return rates;
 }
 
+Json wal_document(const StatusReport& report) {
+  if (!report.wal) return nullptr;
+  Json slots = Json::array();
+  for (const auto& slot : report.wal->slots)
+    slots.push_back({{"name", slot.name},
+                     {"temporary", slot.temporary},
+                     {"active", slot.active},
+                     {"wal_status", text_or_null(slot.wal_status)},
+                     {"held_bytes", slot.held_bytes},
+                     {"xmin_age_transactions", slot.xmin_age}});
+  const auto held = report.held();
+  const auto limit = held.limit.bytes;
+  const auto projected = projected_bytes(held.wal_bytes, held.written_per_second, held.copy_seconds_left);
+  return {{"held_bytes", held.wal_bytes},
+          {"limit_bytes", known_or_null(limit)},
+          {"limit", text_or_null(std::string(held.limit.name))},
+          {"used_percent", limit > 0 ? Json(held.wal_bytes * 100 / limit) : Json(nullptr)},
+          {"projected_bytes", known_or_null(projected)},
+          {"xmin_age_transactions", held.xmin_age},
+          {"xmin_limit_transactions", held.xmin_limit},
+          {"slots", slots}};
+}
+
 Json snapshot_document(const StatusReport& report) {
   const auto& held = report.snapshot;
   if (!held) return nullptr;
@@ -181,6 +204,7 @@ std::string status_json(const StatusReport& report) {
       {"generation", replica ? Json(replica->generation) : Json(nullptr)},
       {"writer", writer_document(report)},
       {"slot", slot_document(report)},
+      {"wal", wal_document(report)},
       {"resync", resync_document(report)},
       {"lsn",
        {{"source_flush", lsn_or_null(report.source_flush_lsn)},

@@ -54,6 +54,8 @@ std::unique_ptr<pg::Control> ask_source(const Context& context, StatusReport& re
     const std::string& slot = report.replica ? report.replica->slot : context.names.base;
     report.slot = source::load_slot(*source, slot);
     report.resync_slot = source::load_slot(*source, resync::shadow_names(ReplicaNames(report.name)).base);
+    report.wal = source::load_wal_hold(*source, report.replica ? report.replica->slot : context.names.base);
+    report.wal_limit = wal_limit(static_cast<std::int64_t>(context.options.wal_budget), report.wal->server_limit_bytes);
     load_missed_writes(*source, report);
     load_activity(*source, report);
     return source;
@@ -111,7 +113,8 @@ void load_events(state::Store& store, StatusReport& report, int at_most) {
                                                "column_dropped",  "doubt",          "partition_taken_in",
                                                "missing_row",     "reconnect",      "verify",
                                                "repair",          "resync_started", "resync_ended",
-                                               "source_timeline", "history_mended", "failed"};
+                                               "source_timeline", "history_mended", "wal_budget",
+                                               "failed"};
   report.events = store.load_last_events(report.name, kKinds, at_most);
   if (auto last = store.load_last_events(report.name, {"verify"}, 1); !last.empty()) report.last_verify = last.front();
 }
@@ -150,6 +153,9 @@ std::vector<std::string> warnings(const StatusReport& report) {
                                  source::loss_reason(*slot)));
   if (slot && slot->wal_status == "unreserved")
     result.push_back(fmt::format("slot {} is about to be lost: its WAL exceeds max_slot_wal_keep_size", slot->name));
+  if (report.wal)
+    for (auto& text : {wal_used_text(report.held()), wal_projected_text(report.held()), xmin_used_text(report.held())})
+      if (!text.empty()) result.push_back(text);
   if (report.tables_detached > 0 && !report.resync_runs)
     result.push_back(fmt::format("a resync ended too early: {} not kept up to date until it is run again",
                                  counted(report.tables_detached, "table is", "tables are")));
@@ -181,6 +187,20 @@ Lsn StatusReport::oldest_deliverable_lsn() const {
   Lsn lsn = progress.applied_lsn;
   if (slot && slot->confirmed_flush_lsn) lsn = std::min(lsn, slot->confirmed_flush_lsn);
   return state::oldest_held(holds, lsn);
+}
+
+Held StatusReport::held() const {
+  Held held;
+  held.wal_bytes = wal->held_bytes;
+  held.limit = wal_limit;
+  held.xmin_age = std::max(wal->xmin_age, snapshot ? snapshot->age_transactions : 0);
+  held.xmin_limit = wal->freeze_max_age;
+  if (snapshot) held.snapshot_seconds = snapshot->age_seconds;
+  if (replica && writer_holds && copy_left_bytes() > 0) {
+    held.written_per_second = reported("source_bytes_per_second");
+    held.copy_seconds_left = copy_left_seconds();
+  }
+  return held;
 }
 
 std::int64_t StatusReport::lag_bytes() const {

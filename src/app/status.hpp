@@ -4,6 +4,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/catalog/activity.hpp>
 #include <pgbaton/source/slot.hpp>
+#include <pgbaton/source/wal_hold.hpp>
 #include <pgbaton/state/doubt.hpp>
 #include <pgbaton/state/store.hpp>
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "context.hpp"
+#include "wal_budget.hpp"
 
 namespace pgbaton::app {
 
@@ -39,6 +41,8 @@ struct StatusReport {
   bool resync_runs = false;
   std::optional<source::SlotInfo> resync_slot;
   std::optional<catalog::HeldSnapshot> snapshot;
+  std::optional<source::WalHold> wal;  // of all of the replica's slots
+  WalLimit wal_limit;
   std::vector<catalog::Waiting> waiting;  // behind our locks on the source
   std::vector<std::string> warnings;
   // Only as wished: the last moments but for single tables and cuts, and the last comparison.
@@ -50,6 +54,7 @@ struct StatusReport {
   // The stream's lag; -1 unknown.
   std::int64_t lag_bytes() const;
   double lag_seconds() const;
+  Held held() const;                   // what all of that says of the budget; only with `wal`
   double seconds_to_catch_up() const;  // at the present rates; -1 when not known or never
   // The copy's: what is not copied yet by size on the source, and the time that it takes. 0 when copied, -1 unknown.
   std::int64_t copy_left_bytes() const;

@@ -17,6 +17,7 @@
 #include "progress.hpp"
 #include "render.hpp"
 #include "source_watch.hpp"
+#include "wal_watch.hpp"
 
 namespace pgbaton::app {
 
@@ -81,14 +82,14 @@ namespace {
 
 // Streams to the end; partitions that the stream meets and does not know are taken in on the way, if that is wanted.
 stream::Ended stream_on(const Context& context, stream::Stream& stream, const state::Replica& replica,
-                        const stream::Until& until) {
+                        const stream::Until& until, const std::stop_token& stop) {
   for (;;) {
     try {
-      return stream.run(until, context.stop);
+      return stream.run(until, stop);
     } catch (const Error& error) {
       if (error.sqlstate() != stream::kUnknownTable || context.options.drift != "add-columns") throw;
       log::info("{}", error.describe());
-      if (snapshot::take_in_partitions(context.clone_options(true), replica, context.stop) == 0) throw;
+      if (snapshot::take_in_partitions(context.clone_options(true), replica, stop) == 0) throw;
     }
   }
 }
@@ -132,7 +133,8 @@ StreamRun run_stream(const Context& context, state::Lease& lease, const state::R
     if (!bounded) watch.start();
     ProgressDisplay display(context.progress_style(), stream_view([&] { return stream.status(); }));
     const auto shown = show(context, stream);
-    run.ended = stream_on(context, stream, replica, until);
+    WalWatch wal(context, nullptr);
+    run.ended = wal.run([&](const std::stop_token& stop) { return stream_on(context, stream, replica, until, stop); });
   }
   run.status = stream.status();
   run.time = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);

@@ -14,8 +14,8 @@ namespace pgbaton::snapshot {
 
 namespace {
 
-// Beside one connection per copy job: holder, replication, publication, lease, housekeeping.
-constexpr int kOtherConnections = 5;
+// Beside one connection per copy job: holder, replication, publication, lease, housekeeping, a look at the WAL held.
+constexpr int kOtherConnections = 6;
 
 struct Setting {
   std::int64_t number = 0;  // in the server's own unit

@@ -33,9 +33,10 @@ PlannedTable planned(const copy::CopyJob& job, const TablePlan& plan, const copy
   return table;
 }
 
-// Beside the workers: control, walsender and holder on the source; on the target control, state, lease, events, report
-// and the watch over refused COPYs. An index worker has a second connection for the statements of pg_restore.
-constexpr int kSourceOthers = 3, kTargetOthers = 6, kPerIndexJob = 2;
+// Beside the workers: control, walsender, holder and a look at the WAL held on the source; on the target control,
+// state, lease, events, report and the watch over refused COPYs. An index worker has a second connection for the
+// statements of pg_restore.
+constexpr int kSourceOthers = 4, kTargetOthers = 6, kPerIndexJob = 2;
 
 }  // namespace
 

@@ -84,7 +84,9 @@ TEST_F(HttpTest, ShowsACopyAStreamALagAndAComparison) {
   ASSERT_TRUE(wait_copying("orders"));
   ASSERT_TRUE(metric_becomes(port, "pgbaton_replica_phase{replica=\"default\",phase=\"copying\"}", 1));
   auto during = scrape(port);
+  ASSERT_TRUE(until([&] { return (during = scrape(port)).value("pgbaton_wal_projected_bytes") > 0; }));
   EXPECT_GT(during.value("pgbaton_copy_left_bytes"), 0);
+  EXPECT_GE(during.value("pgbaton_wal_slots"), 1);
   EXPECT_GT(during.value("pgbaton_snapshot_age_seconds"), 0);
   EXPECT_EQ(during.value("pgbaton_copy_tables"), 3);
   EXPECT_THAT(during.values, Contains(Key(HasSubstr(R"(table="odd \\ \"name\"")"))));
@@ -110,6 +112,8 @@ TEST_F(HttpTest, ShowsACopyAStreamALagAndAComparison) {
   EXPECT_EQ(after.value("pgbaton_stream_connected"), 1);
   EXPECT_EQ(after.value("pgbaton_slot_active"), 1);
   EXPECT_GT(after.value("pgbaton_slot_wal_budget_bytes"), 3e9);
+  EXPECT_GT(after.value("pgbaton_wal_budget_bytes"), 3e9);
+  EXPECT_EQ(after.value("pgbaton_wal_slots"), 1);
   EXPECT_GT(after.value("pgbaton_commit_delay_seconds_count"), 200);
   EXPECT_EQ(after.value("pgbaton_guard_tables{replica=\"default\",kind=\"column\"}"), 3);
 

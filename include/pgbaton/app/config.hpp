@@ -44,6 +44,8 @@ struct Options {
 
   int jobs = 4, index_jobs = 2, appliers = 1;
   std::uint64_t split_above = 0, max_rate = 0, memory = 256u << 20, ready_lag = 16u << 20;
+  std::uint64_t wal_budget = 0;  // 0: none but the server's own
+  std::string wal_policy = "stop";
   Milliseconds slot_wait{60'000};
   bool slot_failover = false;
   std::optional<Milliseconds> give_up_after;
