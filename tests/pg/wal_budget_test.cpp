@@ -13,6 +13,11 @@ using ::testing::Not;
 
 class WalBudgetTest : public PairTest {
  protected:
+  void a_copy_is_stopped();
+  void every_slot_counts();
+  void the_slot_is_dropped();
+  void a_stream_is_warned();
+
   void SetUp() override {
     PairTest::SetUp();
     source().exec(
@@ -62,11 +67,10 @@ class WalBudgetTest : public PairTest {
     const auto wait = run("wait", {"--for", "caught-up", "--timeout", "60s"});
     EXPECT_EQ(wait.code, 0) << wait;
   }
-  const Arguments kNoNoise{"--exclude-table", "noise"};
 };
 
 // The copy is slowed down, so that the source writes more than the budget meanwhile.
-TEST_F(WalBudgetTest, ACopyThatWillNotBeDoneInTimeIsToldEarlyAndStopped) {
+void WalBudgetTest::a_copy_is_stopped() {
   create_filled("big", 8000, 1000);
   auto clone =
       start("clone", {"--exclude-table", "noise", "--max-rate", "200kB", "--wal-budget", "24MB", "--jobs", "2"});
@@ -92,41 +96,41 @@ TEST_F(WalBudgetTest, ACopyThatWillNotBeDoneInTimeIsToldEarlyAndStopped) {
   // The same command with room goes on.
   const auto again = run("clone", {"--exclude-table", "noise", "--until", "caught-up"});
   EXPECT_EQ(again.code, 0) << again;
-  expect_equal({.exclude = {"public.noise"}});
+  EXPECT_TRUE(status().at("wal").at("limit_bytes").is_null()) << "no limit of anybody's";
 }
 
-// Every slot of the replica counts, against the smaller limit. Then the stream itself is in the way, because a table of
-// the target is locked: by policy the slot goes, without waiting for that.
-TEST_F(WalBudgetTest, S20_BeyondTheBudgetTheSlotIsDroppedByPolicy) {
-  clone_until_caught_up(kNoNoise);
-  auto seen = status()["wal"];
-  EXPECT_TRUE(seen.at("limit_bytes").is_null() && seen.at("used_percent").is_null()) << seen;
-  {
-    // A copy of the slot as the reader makes one, and a temporary one of a cut; another replica's is not ours.
-    auto session = source().session();
-    session.exec("select pg_copy_logical_replication_slot('pgbaton', 'pgbaton__read', true)");
-    session.exec("select pg_create_logical_replication_slot('pgbaton__tmp_1', 'pgoutput', true)");
-    source().exec("select pg_create_logical_replication_slot('pgbaton_other', 'pgoutput')");
-    write_wal(3);
-    source().exec("alter system set max_slot_wal_keep_size = '100MB'");
-    source().reload();
-    ASSERT_TRUE(source().wait_until("show max_slot_wal_keep_size", "100MB"));
-    const auto document = status({"--wal-budget", "4MB"});
-    seen = document.at("wal");
-    EXPECT_EQ(seen.at("limit"), "--wal-budget");
-    EXPECT_EQ(seen.at("limit_bytes"), 4 << 20);
-    EXPECT_EQ(seen.at("slots").size(), 3u) << seen;
-    EXPECT_GE(seen.at("held_bytes"), 3'000'000);
-    EXPECT_EQ(seen.at("slots")[1].at("temporary"), true) << seen;
-    EXPECT_THAT(document.at("warnings").dump(), HasSubstr("% of the WAL budget is used"));
-    const auto servers = status();
-    EXPECT_EQ(servers.at("wal").at("limit"), "max_slot_wal_keep_size");
-    EXPECT_THAT(servers.at("warnings").dump(), Not(HasSubstr("WAL budget")));
-    source().exec("select pg_drop_replication_slot('pgbaton_other')");
-  }
+// Against the smaller limit.
+void WalBudgetTest::every_slot_counts() {
+  // A copy of the slot as the reader makes one, and a temporary one of a cut; another replica's is not ours.
+  auto session = source().session();
+  session.exec("select pg_copy_logical_replication_slot('pgbaton', 'pgbaton__read', true)");
+  session.exec("select pg_create_logical_replication_slot('pgbaton__tmp_1', 'pgoutput', true)");
+  source().exec("select pg_create_logical_replication_slot('pgbaton_other', 'pgoutput')");
+  write_wal(3);
+  source().exec("alter system set max_slot_wal_keep_size = '1GB'");
+  source().reload();
+  ASSERT_TRUE(source().wait_until("show max_slot_wal_keep_size", "1GB"));
+  const auto document = status({"--wal-budget", "4MB"});
+  const auto& seen = document.at("wal");
+  EXPECT_EQ(seen.at("limit"), "--wal-budget");
+  EXPECT_EQ(seen.at("limit_bytes"), 4 << 20);
+  EXPECT_EQ(seen.at("slots").size(), 3u) << seen;
+  EXPECT_GE(seen.at("held_bytes"), 3'000'000);
+  EXPECT_EQ(seen.at("slots")[1].at("temporary"), true) << seen;
+  EXPECT_THAT(document.at("warnings").dump(), HasSubstr("% of the WAL budget is used"));
+  const auto servers = status();
+  EXPECT_EQ(servers.at("wal").at("limit"), "max_slot_wal_keep_size");
+  EXPECT_THAT(servers.at("warnings").dump(), Not(HasSubstr("WAL budget")));
+  source().exec("select pg_drop_replication_slot('pgbaton_other')");
+}
+
+// The stream is in the way itself, because a table of the target is locked: the slot goes without waiting for that.
+void WalBudgetTest::the_slot_is_dropped() {
+  const auto budget = status().at("wal").at("held_bytes").get<long long>() / 1024 + 8192;
   auto locker = target().session();
   locker.exec("begin; lock table t");
-  auto follower = start("follow", {"--wal-budget", "10MB", "--wal-policy", "drop", "--reader", "peek"});
+  auto follower =
+      start("follow", {"--wal-budget", std::to_string(budget) + "kB", "--wal-policy", "drop", "--reader", "peek"});
   source().exec("update t set v = 'b'");
   EXPECT_TRUE(write_until([&] { return slots() == "0"; }, Milliseconds(100))) << follower.err();
   locker.exec("rollback");
@@ -137,7 +141,11 @@ TEST_F(WalBudgetTest, S20_BeyondTheBudgetTheSlotIsDroppedByPolicy) {
   EXPECT_EQ(run("follow", {"--until", "caught-up"}).code, 4);
   const auto anew = run("clone", {"--exclude-table", "noise", "--restart", "--until", "caught-up"});
   EXPECT_EQ(anew.code, 0) << anew;
-  // A warning only, when that is wanted. The same follower then sees more commits than one connection makes.
+}
+
+// A warning only, when that is wanted. The same follower then sees more commits than one connection makes.
+void WalBudgetTest::a_stream_is_warned() {
+  auto locker = target().session();
   auto warned = start("follow", {"--wal-budget", "2MB", "--wal-policy", "warn"});
   ASSERT_TRUE(warned.wait_for_stderr("streaming from slot"));
   locker.exec("begin; lock table t");
@@ -150,6 +158,13 @@ TEST_F(WalBudgetTest, S20_BeyondTheBudgetTheSlotIsDroppedByPolicy) {
   many_single_row_commits();
   stop_follower(warned);
   expect_equal_after_drain({.exclude = {"public.noise"}});
+}
+
+TEST_F(WalBudgetTest, S20_ToldEarlyStoppedDroppedOrWarnedAsThePolicySays) {
+  a_copy_is_stopped();
+  every_slot_counts();
+  the_slot_is_dropped();
+  a_stream_is_warned();
 }
 
 }  // namespace
