@@ -30,24 +30,9 @@ bool colour_wanted() {
 
 }  // namespace
 
-namespace {
-
-// The live database may exist and be full: what clone would need of an empty one is looked at when it is made.
-std::vector<snapshot::Finding> check_rebuild(const Context& context) {
-  snapshot::CheckOptions options;
-  options.clone = context.clone_options(true);
-  options.with_target = false;
-  auto findings = snapshot::check_routes(options);
-  if (snapshot::has_blocker(findings)) return findings;
-  for (auto& finding : rebuild::check(rebuild_options(context))) findings.push_back(std::move(finding));
-  return snapshot::run_check(options, findings);
-}
-
-}  // namespace
-
 int run_check(Context& context) {
   if (context.options.rebuild) {
-    const auto findings = check_rebuild(context);
+    const auto findings = rebuild::check_both_sides(rebuild_options(context));
     if (context.options.json)
       print(findings_json(findings));
     else

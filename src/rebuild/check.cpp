@@ -100,4 +100,29 @@ std::vector<snapshot::Finding> check(const Options& options) {
   return findings;
 }
 
+std::vector<snapshot::Finding> check_both_sides(const Options& options) {
+  const auto server = endpoint_of(options.place, options.place.maintenance_db);
+  snapshot::CheckOptions both;
+  both.clone = options.clone;
+  both.clone.target = server;
+  both.with_target = false;  // the live database need not exist
+  const auto routes = snapshot::check_routes(both);
+  if (snapshot::has_blocker(routes)) return routes;
+  auto findings = check(options);
+  findings.insert(findings.begin(), routes.begin(), routes.end());
+  if (snapshot::has_blocker(findings)) return snapshot::run_check(both, findings);
+  auto connection = snapshot::open_read_only(server);
+  pg::control(Side::target, "reading the live database's owner", [&] {
+    pqxx::nontransaction tx(*connection);
+    const auto row = tx.exec1(
+        fmt::format("select coalesce((select pg_get_userbyid(datdba) from pg_catalog.pg_database where datname = {0}), "
+                    "current_user), exists (select from pg_catalog.pg_database where datname = {0})",
+                    quote_literal(live_name(options.place))));
+    both.new_database_owner = row[0].as<std::string>();
+    if (row[1].as<bool>()) both.clone.schema_options.settings = false;  // the live database's count
+  });
+  both.with_target = true;
+  return snapshot::run_check(both, findings);
+}
+
 }  // namespace pgbaton::rebuild

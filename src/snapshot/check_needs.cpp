@@ -78,14 +78,26 @@ constexpr std::string_view kWithSettings = R"(
 select r.rolname from pg_db_role_setting s join pg_roles r on r.oid = s.setrole
  where s.setdatabase = (select oid from pg_database where datname = current_database()))";
 
-void check_owners_schemas(CheckSide& source, CheckSide& target, Findings& findings) {
-  pqxx::nontransaction from(*source.connection), to(*target.connection);
-  for (auto row : from.exec(std::string(kOwnersBySchema))) {
-    const auto schema = row[0].as<std::string>(), owner = row[1].as<std::string>();
-    const auto there = to.exec_params(
+pqxx::result may_create_in_schema(const CheckOptions& options, CheckSide& target, const std::string& schema,
+                                  const std::string& owner) {
+  pqxx::nontransaction tx(*target.connection);
+  if (!options.new_database_owner)
+    return tx.exec_params(
         "select has_schema_privilege(r.oid, n.oid, 'CREATE') from pg_namespace n, pg_roles r where n.nspname = $1 and "
         "r.rolname = $2",
         schema, owner);
+  // As template0 has it: everybody may create in public before 15, and then pg_database_owner.
+  return tx.exec_params(
+      "select $4 < 15 or pg_has_role(r.oid, d.oid, 'USAGE') from pg_roles r, pg_roles d where r.rolname = $2 and "
+      "d.rolname = $3 and $1 = 'public'",
+      schema, owner, *options.new_database_owner, target.server.major());
+}
+
+void check_owners_schemas(const CheckOptions& options, CheckSide& source, CheckSide& target, Findings& findings) {
+  pqxx::nontransaction from(*source.connection);
+  for (auto row : from.exec(std::string(kOwnersBySchema))) {
+    const auto schema = row[0].as<std::string>(), owner = row[1].as<std::string>();
+    const auto there = may_create_in_schema(options, target, schema, owner);
     // A role that is missing is a finding of its own; public is always there.
     const bool exists = !there.empty() || schema == "public";
     if (exists ? there.empty() || there[0][0].as<bool>() : row[2].as<bool>()) continue;
@@ -93,8 +105,13 @@ void check_owners_schemas(CheckSide& source, CheckSide& target, Findings& findin
     findings.blocker(
         "target.owner_schema", role,
         fmt::format("it owns objects in schema {} on the source, and on the target it may not create there", name),
-        fmt::format("{}GRANT CREATE ON SCHEMA {} TO {}; on the target, or use --no-owner.",
-                    exists ? "" : fmt::format("CREATE SCHEMA {}; ", name), name, role));
+        options.new_database_owner ? schema == "public"
+                                         ? fmt::format("GRANT {} TO {}; on the target, whose schema public belongs to "
+                                                       "the owner of the database since 15; or use --no-owner.",
+                                                       quote_identifier(*options.new_database_owner), role)
+                                         : "A new database cannot be prepared for that: use --no-owner."
+                                   : fmt::format("{}GRANT CREATE ON SCHEMA {} TO {}; on the target, or use --no-owner.",
+                                                 exists ? "" : fmt::format("CREATE SCHEMA {}; ", name), name, role));
   }
 }
 
@@ -121,7 +138,7 @@ void check_roles(const CheckOptions& options, CheckSide& source, CheckSide& targ
   std::set<std::string> members;  // that the target's role must be a member of
   if (schema.owners) members = owners;
   if (schema.privileges) members.merge(texts(*source.connection, std::string(kWithDefaults)));
-  if (schema.owners) check_owners_schemas(source, target, findings);
+  if (schema.owners) check_owners_schemas(options, source, target, findings);
   pqxx::nontransaction tx(*target.connection);
   auto rows = tx.exec_params(
       fmt::format(
@@ -188,7 +205,7 @@ void check_extension(const std::string& name, const std::string& version, const 
       remedy);
 }
 
-void check_extensions(CheckSide& source, CheckSide& target, Findings& findings) {
+void check_extensions(const CheckOptions& options, CheckSide& source, CheckSide& target, Findings& findings) {
   std::map<std::string, std::string> used;
   std::vector<std::string> names;
   pqxx::nontransaction tx(*source.connection);
@@ -203,7 +220,9 @@ void check_extensions(CheckSide& source, CheckSide& target, Findings& findings) 
           "extname = " +
               quote_literal(names.back()) + "; names the tables.");
   }
-  const auto available = load_available(*target.connection, names);
+  auto available = load_available(*target.connection, names);
+  if (options.new_database_owner)
+    for (auto& [name, extension] : available) extension.installed_version.clear();
   for (const auto& [name, version] : used) {
     if (const auto found = available.find(name); found != available.end())
       check_extension(name, version, found->second, target, findings);
@@ -297,9 +316,10 @@ void check_database_settings(const CheckOptions& options, CheckSide& source, Che
 void check_needs(const CheckOptions& options, CheckSide& source, CheckSide& target, const TablePlan& plan,
                  Findings& findings) {
   check_roles(options, source, target, findings);
-  check_extensions(source, target, findings);
+  check_extensions(options, source, target, findings);
   check_tablespaces(options, source, target, plan, findings);
   check_event_triggers(source, target, findings);
+  if (options.new_database_owner) return;  // it owns what the new database has
   check_schema_rights(target, plan, findings);
   check_database_settings(options, source, target, findings);
 }

@@ -118,14 +118,14 @@ void check_forced_row_security(CheckSide& source, CheckSide& target, const Table
 
 void check_target(const CheckOptions& options, CheckSide& target, Findings& findings) {
   const auto& server = target.server;
-  check_replica(options, target, findings);
+  if (!options.new_database_owner) check_replica(options, target, findings);
   if (server.major() < 12)
     findings.blocker("target.version", "target", "PostgreSQL " + server.version_text + " is too old",
                      "Majors 12 to 18 are supported.");
   if (server.in_recovery)
     findings.blocker("target.in_recovery", "target", "the server is a standby and cannot be written",
                      "Give the primary's connection string.");
-  if (!options.resume && !server.may_create_in_database)
+  if (!options.resume && !options.new_database_owner && !server.may_create_in_database)
     findings.blocker("target.create_right", server.user, "the role may not create schemas in the target database",
                      fmt::format("GRANT CREATE ON DATABASE {} TO {};", quote_identifier(server.database),
                                  quote_identifier(server.user)));
@@ -145,13 +145,18 @@ void check_target(const CheckOptions& options, CheckSide& target, Findings& find
 
 void check_pair(const CheckOptions& options, CheckSide& source, CheckSide& target, const TablePlan& plan,
                 Findings& findings) {
-  check_same_database(source, target, findings);
+  if (!options.new_database_owner) check_same_database(source, target, findings);
   if (source.server.major() > target.server.major())
     findings.warning("pair.older_target", "target",
                      fmt::format("major {} is older than the source's {}: newer features may not fit",
                                  target.server.major(), source.server.major()),
                      "Use a target that is not older than the source.");
   if (options.resume) return;  // made already
+  if (options.new_database_owner)
+    return pg::control(Side::target, "comparing both sides", [&] {
+      if (options.clone.schema == SchemaMode::full) check_needs(options, source, target, plan, findings);
+      check_forced_row_security(source, target, plan, findings);
+    });
   pg::control(Side::target, "comparing both sides", [&] {
     check_locale(source, target, plan, findings);
     if (options.clone.schema == SchemaMode::full) check_needs(options, source, target, plan, findings);

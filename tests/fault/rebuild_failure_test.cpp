@@ -287,6 +287,23 @@ TEST_F(RebuildFailureTest, MissingRightsAreNamed) {
   EXPECT_EQ(refused.code, 3) << refused;
   EXPECT_THAT(refused.err, HasSubstr("may neither create nor rename databases"));
   EXPECT_THAT(refused.err, HasSubstr("`pgbaton check --rebuild` lists"));
+  // Of a database that is still to be made, too: whom the tables are to belong to.
+  source().exec("create role app; create extension citext; alter table two owner to app");
+  target().exec(
+      "create role half login createdb; create role app; grant pg_signal_backend, postgres to half; grant create on "
+      "database postgres to half");
+  const auto fresh = [&](const std::string& command, const Arguments& more) {
+    Arguments all{command, "--source", source().conninfo(), "--target", target().conninfo("fresh", "half")};
+    all.insert(all.end(), more.begin(), more.end());
+    return Tool::run(all);
+  };
+  const auto half = fresh("check", {"--rebuild"});
+  EXPECT_EQ(half.code, 3) << half;
+  EXPECT_THAT(half.out, HasSubstr(R"(GRANT "app" TO "half")"));
+  EXPECT_THAT(half.out, HasSubstr(R"(GRANT "half" TO "app")"));
+  EXPECT_EQ(fresh("rebuild", {}).code, 3) << "the same, when it has been made";
+  EXPECT_EQ(fresh("check", {"--rebuild", "--no-owner"}).code, 0);
+  source().exec("alter table two owner to postgres; drop role app");
   target().exec("create role able login createdb; grant pg_signal_backend to able; grant postgres to able");
   EXPECT_EQ(Tool::run(line("check", {"--rebuild"}, "able")).code, 0);
   const auto able = Tool::run(line("rebuild", {"--keep", "0"}, "able"));

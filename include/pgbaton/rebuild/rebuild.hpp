@@ -91,7 +91,10 @@ std::vector<Listed> list(const Place& place);  // newest first
 // What runs that did not end have left; a running one is left alone and named. Nothing when no registry is reachable.
 snapshot::RemovalReport sweep(const Place& place);
 
-// What keeps a rebuild from making and renaming databases.
+// What keeps a rebuild from making and renaming databases, and from running the user's files and commands.
 std::vector<snapshot::Finding> check(const Options& options);
+// The same beside what snapshot::run_check() finds on the source, and on the target's server about a database of it
+// that is still to be made.
+std::vector<snapshot::Finding> check_both_sides(const Options& options);
 
 }  // namespace pgbaton::rebuild

@@ -31,6 +31,9 @@ struct CheckOptions {
   CloneOptions clone;  // filter, schema mode, names …; its endpoints are used as far as the flags below say
   bool with_source = true, with_target = true;
   bool resume = false;  // the replica exists: its own objects and tables are no findings
+  // Set: the target database is still to be made, from template0 and for this owner. The target's endpoint is another
+  // database of that server, which is asked for what does not depend on the database.
+  std::optional<std::string> new_database_owner;
 };
 
 // Whether both connection strings lead to one server each, and to itself: asked before any other question. With a
