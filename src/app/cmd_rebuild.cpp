@@ -13,6 +13,7 @@
 #include "progress.hpp"
 #include "render.hpp"
 #include "verify_options.hpp"
+#include "wal_watch.hpp"
 #include "writer.hpp"
 
 namespace pgbaton::app {
@@ -79,7 +80,8 @@ rebuild::Summary build(const Context& context) {
   copy::CopyProgress progress;
   ProgressDisplay display(context.progress_style(), copy_view(progress));
   const auto shown = show(context, progress);
-  return rebuild::run(rebuild_options(context), progress, context.stop);
+  WalWatch watch(context, &progress, WalWatch::Beyond::only_stop);
+  return watch.run([&](const std::stop_token& stop) { return rebuild::run(rebuild_options(context), progress, stop); });
 }
 
 // The generation is the live database now: the same as `follow`.

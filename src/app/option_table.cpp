@@ -170,11 +170,11 @@ const std::array kOptions = {
                "how long creating the slot may wait for open transactions, and --keyless full for its lock on a table; "
                "default "
                "60s"},
-    OptionSpec{"wal-budget", "SIZE", &Options::wal_budget, kClone | kFollow | kStatus, true, "",
+    OptionSpec{"wal-budget", "SIZE", &Options::wal_budget, kClone | kFollow | kStatus | kRebuild, true, "",
                "WAL that the replica's slots may hold on the source; warnings at 50, 75 and 90 %, also of "
                "max_slot_wal_keep_size; default no budget of our own",
                1 << 20, kPetabyte},
-    OptionSpec{"wal-policy", "WHAT", &Options::wal_policy, kClone | kFollow, true, "warn|stop|drop",
+    OptionSpec{"wal-policy", "WHAT", &Options::wal_policy, kClone | kFollow | kRebuild, true, "warn|stop|drop",
                "beyond --wal-budget: go on with a warning; stop, the slot stays (default); or stop and drop the slot, "
                "exit 4, before the source's disk is full"},
     OptionSpec{"slot-failover", "", &Options::slot_failover, kCheck | kClone | kRebuild, true, "",

@@ -20,8 +20,8 @@ constexpr Milliseconds kInterval{1000};
 
 }  // namespace
 
-WalWatch::WalWatch(const Context& context, const copy::CopyProgress* progress)
-    : context_(context), with_context_(context.stop, [this] { stop_.request_stop(); }) {
+WalWatch::WalWatch(const Context& context, const copy::CopyProgress* progress, Beyond beyond)
+    : context_(context), beyond_(beyond), with_context_(context.stop, [this] { stop_.request_stop(); }) {
   if (progress != nullptr) pace_.emplace(*progress);
   thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
@@ -64,7 +64,7 @@ void WalWatch::look(pg::Control& source) {
   if (!exceeded_) exceeded_ = hold;
   stop_.request_stop();
   // Not when the run has ended: what it waits for may be what holds the WAL.
-  if (options.wal_policy == "drop") drop_slots(source);
+  if (drops()) drop_slots(source);
 }
 
 void WalWatch::drop_slots(pg::Control& source) {
@@ -90,12 +90,13 @@ void WalWatch::refuse_if_exceeded() {
   const auto text =
       fmt::format("the replica's slots held {} of WAL on the source, more than --wal-budget {}",
                   size_text(exceeded_->held_bytes), size_text(static_cast<std::int64_t>(context_.options.wal_budget)));
-  if (context_.options.wal_policy != "drop")
+  if (!drops())
     throw Error(ErrorKind::failed, text + ": stopped")
         .side(Side::source)
-        .hint(
-            "Nothing is lost, and a slot that is there goes on holding WAL: run the same command with a larger "
-            "--wal-budget, or `pgbaton drop`.");
+        .hint(beyond_ == Beyond::only_stop
+                  ? "The live database is as it was. Run it again with a larger --wal-budget, or more --jobs."
+                  : "Nothing is lost, and a slot that is there goes on holding WAL: run the same command with a larger "
+                    "--wal-budget, or `pgbaton drop`.");
   try {
     drop_slots(*pg::open_control(context_.source(), "wal"));  // those that were made since, or could not be dropped
   } catch (const Error& error) {

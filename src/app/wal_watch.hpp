@@ -20,9 +20,12 @@ namespace pgbaton::app {
 
 class WalWatch {
  public:
+  // only_stop: whatever the policy, nothing is dropped here, and work that has succeeded all the same is a success; for
+  // a rebuild, which takes its own slot with it, and must not touch that of the generation that serves.
+  enum class Beyond { by_policy, only_stop };
   // `progress`: of the copy that runs, or nullptr; must outlive the watch. Begins at once, in a thread of its own; a
   // source that does not answer is the run's to report.
-  WalWatch(const Context& context, const copy::CopyProgress* progress);
+  WalWatch(const Context& context, const copy::CopyProgress* progress, Beyond beyond = Beyond::by_policy);
   WalWatch(const WalWatch&) = delete;
 
   // The caller's result of `work(stop_token)`. The token is stopped with the context's own, and beyond the budget: then
@@ -31,7 +34,7 @@ class WalWatch {
   auto run(Work&& work) -> decltype(work(std::stop_token())) {
     try {
       auto result = work(stop_.get_token());
-      refuse_if_exceeded();
+      if (beyond_ == Beyond::by_policy) refuse_if_exceeded();
       return result;
     } catch (const Error&) {
       refuse_if_exceeded();
@@ -48,7 +51,10 @@ class WalWatch {
   void drop_slots(pg::Control& source);  // under mutex_
   void refuse_if_exceeded();
 
+  bool drops() const { return beyond_ == Beyond::by_policy && context_.options.wal_policy == "drop"; }
+
   const Context& context_;
+  const Beyond beyond_;
   std::optional<CopyPace> pace_;
   Rate written_;
   WalBudget budget_;

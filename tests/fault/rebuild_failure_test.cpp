@@ -81,6 +81,14 @@ TEST_F(RebuildFailureTest, DifferencesSqlHooksAndTime) {
   expect_failed(rebuild({"--before-swap", "exit 3"}), 1, "ended with 3 and said nothing");
   expect_failed(rebuild({"--max-duration", "500ms"}, "rebuild_copied=sleep:1500"), 5, "--max-duration");
   expect_failed(rebuild({}, "rebuild_renamed=stop"), 1, "rebuild_renamed");
+  {  // the slot goes with what was made, whatever the policy
+    Load wal(source().conninfo(), 1, [](Load::Turn& turn) {
+      turn.session.exec("select pg_logical_emit_message(false, 'noise', repeat('x', 500000))");
+      std::this_thread::sleep_for(Milliseconds(50));
+    });
+    expect_failed(rebuild({"--wal-budget", "2MB", "--wal-policy", "drop"}, "rebuild_copied=sleep:2500"), 1,
+                  "more than --wal-budget 2.0 MB: stopped");
+  }
   expect_next_is_clean();
   const auto said = write_file("said", "");
   const auto result =

@@ -36,9 +36,14 @@ double kilobytes(int pid, const std::string& what) {
 class MemoryTest : public PairTest {
  protected:
   ClusterOptions source_options() const override {
-    return {.settings = {{"wal_sender_timeout", "5s"}, {"max_wal_size", "2GB"}, {"logical_decoding_work_mem", "4MB"}}};
+    return {.settings = {{"wal_sender_timeout", "5s"},
+                         {"max_wal_size", "2GB"},
+                         {"logical_decoding_work_mem", "4MB"},
+                         {"max_locks_per_transaction", "256"}}};
   }
-  ClusterOptions target_options() const override { return {.settings = {{"max_wal_size", "2GB"}}}; }
+  ClusterOptions target_options() const override {
+    return {.settings = {{"max_wal_size", "2GB"}, {"max_locks_per_transaction", "256"}}};
+  }
 
   void create_tables(int tables) {
     source().exec(
