@@ -28,17 +28,22 @@ int run_sequences(Context& context) {
   state::require_writable(*target);
   require_unbroken_history(context, *target);
   std::vector<QualifiedName> missing;
-  std::int64_t set = copy::copy_sequences(*source, *target, context.options.gap, &missing);
-  const auto total = set + static_cast<std::int64_t>(missing.size());
-  if (set == 0 && total > 0)
+  std::vector<copy::SequenceAhead> ahead;
+  const std::int64_t set = copy::copy_sequences(*source, *target, context.options.gap, &missing, &ahead);
+  const auto kept = static_cast<std::int64_t>(ahead.size());
+  const auto total = set + kept + static_cast<std::int64_t>(missing.size());
+  if (set + kept == 0 && total > 0)
     throw Error(ErrorKind::usage,
                 fmt::format("the source has {}, and none of that name is on the target", counted(total, "sequence")))
         .side(Side::target)
         .hint("Name the database that was cloned in --target.");
   for (const auto& name : missing) log::warning("sequence {} does not exist on the target", name.quoted());
-  print(context.options.json
-            ? small_json({{"sequences_set", set}, {"gap", context.options.gap}})
-            : fmt::format("{} of {} set, gap {}", set, counted(total, "sequence"), context.options.gap));
+  for (const auto& sequence : ahead)
+    log::warning("sequence {} of the target stays at {}: set to {} it would give values again", sequence.name.quoted(),
+                 sequence.value, sequence.wanted);
+  print(context.options.json ? small_json({{"sequences_set", set}, {"gap", context.options.gap}, {"kept", kept}})
+                             : fmt::format("{} of {} set, gap {}{}", set, counted(total, "sequence"),
+                                           context.options.gap, kept == 0 ? "" : fmt::format("; {} further on", kept)));
   return 0;
 }
 

@@ -57,8 +57,16 @@ std::string statement(const std::vector<Setting>& settings, std::size_t begin, s
   return fmt::format("select count(pg_catalog.setval(s, v, c)) from (values {}) as x(s, v, c)", values);
 }
 
+// The target has given values that lie beyond; set back, it would give them again.
+bool is_ahead(const catalog::Sequence& sequence, std::int64_t value, bool called) {
+  if (!sequence.is_called) return false;
+  if (sequence.last_value == value) return !called;
+  return (sequence.last_value > value) == (sequence.increment > 0);
+}
+
 std::vector<Setting> plan(const std::vector<catalog::Sequence>& from, const std::vector<catalog::Sequence>& to,
-                          std::int64_t gap, std::vector<QualifiedName>* missing) {
+                          std::int64_t gap, std::vector<QualifiedName>* missing,
+                          std::vector<SequenceAhead>* ahead = nullptr) {
   std::map<QualifiedName, const catalog::Sequence*> targets;
   for (const auto& sequence : to) targets.emplace(sequence.name, &sequence);
   std::vector<Setting> settings;
@@ -73,7 +81,10 @@ std::vector<Setting> plan(const std::vector<catalog::Sequence>& from, const std:
     const auto& limits = *found->second;
     if (!value) throw out_of_limits(sequence, gap).side(Side::source);
     if (*value < limits.minimum || *value > limits.maximum) throw out_of_limits(limits, gap).side(Side::target);
-    settings.push_back({sequence.name, *value, sequence.is_called});
+    if (ahead != nullptr && is_ahead(limits, *value, sequence.is_called))
+      ahead->push_back({sequence.name, limits.last_value, *value});
+    else
+      settings.push_back({sequence.name, *value, sequence.is_called});
   }
   return settings;
 }
@@ -96,10 +107,11 @@ void require_sequences(pg::Control& source, pg::Control& target, std::int64_t ga
   plan(catalog::load_sequences(source, Side::source), catalog::load_sequences(target, Side::target), gap, missing);
 }
 
-int copy_sequences(pg::Control& source, pg::Control& target, std::int64_t gap, std::vector<QualifiedName>* missing) {
+int copy_sequences(pg::Control& source, pg::Control& target, std::int64_t gap, std::vector<QualifiedName>* missing,
+                   std::vector<SequenceAhead>* ahead) {
   if (gap < 0) throw Error(ErrorKind::usage, "--gap must not be negative");
-  const auto settings =
-      plan(catalog::load_sequences(source, Side::source), catalog::load_sequences(target, Side::target), gap, missing);
+  const auto settings = plan(catalog::load_sequences(source, Side::source),
+                             catalog::load_sequences(target, Side::target), gap, missing, ahead);
   pg::control(Side::target, "setting sequences", [&] {
     pqxx::work tx(target);
     for (std::size_t begin = 0; begin < settings.size(); begin += kPerStatement) {

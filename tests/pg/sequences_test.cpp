@@ -72,6 +72,25 @@ TEST_F(SequencesTest, S44_GapsAtTheLimits) {
   EXPECT_EQ(run("sequences", {"--gap", "1000000000001"}).code, 2);
 }
 
+// What the target's application has taken is not given to it again; a value that nobody took is no reason to go back.
+TEST_F(SequencesTest, OfATargetInUseNeverGoBack) {
+  for (auto* side : {&source(), &target()})
+    side->exec("create sequence up; create sequence down increment -1; create sequence unused; create sequence behind");
+  source().exec("select nextval('up'), nextval('down'), setval('behind', 40)");
+  EXPECT_EQ(run("sequences", {"--gap", "1000"}).code, 0);
+  target().exec("select nextval('up'), nextval('down'), nextval('unused')");
+  const auto again = run("sequences");
+  EXPECT_EQ(again.code, 0) << again;
+  EXPECT_THAT(again.out, HasSubstr("0 of 4 sequences set, gap 0; 4 further on"));
+  EXPECT_THAT(again.err, HasSubstr(R"(sequence "public"."up" of the target stays at 1002: set to 1 it would)"));
+  EXPECT_EQ(
+      target().scalar("select concat_ws(' ', nextval('up'), nextval('down'), nextval('unused'), nextval('behind'))"),
+      "1003 -1003 2 1041");
+  const auto json = run("sequences", {"--gap", "5000", "--json"});
+  EXPECT_THAT(json.out, AllOf(HasSubstr(R"("sequences_set": 3)"), HasSubstr(R"("kept": 1)"))) << json;
+  EXPECT_EQ(target().scalar("select concat_ws(' ', nextval('up'), nextval('down'))"), "5002 -5002");
+}
+
 // All or none: setval() cannot be taken back, so what would fail is found before the first.
 TEST_F(SequencesTest, S44_NothingIsSetWhenOneCannotBe) {
   for (auto* side : {&source(), &target()}) side->exec("create sequence a; create sequence b; create sequence z");

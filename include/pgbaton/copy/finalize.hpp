@@ -43,8 +43,13 @@ RestReport restore_rest(const pg::Endpoint& target, const SchemaArchive& archive
                         const std::stop_token& stop, bool gently = false);
 // setval for every sequence that exists on both sides, source's last_value + gap × increment, all or none. One that was
 // never called stays so. Returns how many. Error(rejected) names one that would pass its limit.
-// `missing` receives the source's sequences that the target does not have.
+// `missing` receives the source's sequences that the target does not have. With `ahead`, one that is further on the
+// target than it would be set is left as it is, and told there: an application has used it.
+struct SequenceAhead {
+  QualifiedName name;
+  std::int64_t value = 0, wanted = 0;
+};
 int copy_sequences(pg::Control& source, pg::Control& target, std::int64_t gap,
-                   std::vector<QualifiedName>* missing = nullptr);
+                   std::vector<QualifiedName>* missing = nullptr, std::vector<SequenceAhead>* ahead = nullptr);
 
 }  // namespace pgbaton::copy
