@@ -1,23 +1,7 @@
 -- The fence: every write to one of the tables is refused, whoever writes and in whatever session, also with
--- session_replication_role = replica. In one transaction: the locks wait for every transaction that has written to one
--- of them, so that none is left open when it commits. The program puts literals in the place of the names with colons:
--- what the schema's comment says, the tables (an array of quoted names), and the beginning of application_name of the
--- sessions that go on ('': none does).
-create schema pgbaton_fence;
-revoke all on schema pgbaton_fence from public;
-comment on schema pgbaton_fence is :about;
-
-create function pgbaton_fence.refuse() returns trigger language plpgsql as $body$
-begin
-  if :exempt <> '' and starts_with(current_setting('application_name'), :exempt) then
-    return null;
-  end if;
-  raise exception using errcode = 'read_only_sql_transaction',
-    message = format('cannot write to %I.%I: the database is being switched over to another server (pgbaton)',
-                     tg_table_schema, tg_table_name),
-    hint = 'Nothing was written. Connect again and try again in a moment.';
-end $body$;
-
+-- session_replication_role = replica. In one transaction with sql/switchover/fence_refuse.sql, which comes first: the
+-- locks wait for every transaction that has written to one of the tables, so that none is left open when it commits. The
+-- program puts literals in the place of the names with colons: the tables, an array of quoted names.
 do $fence$
 declare
   wanted text;

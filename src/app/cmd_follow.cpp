@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/snapshot/way_back.hpp>
 #include <pgbaton/state/switchover.hpp>
 
 #include "command.hpp"
+#include "direction.hpp"
 #include "events.hpp"
 #include "render.hpp"
 #include "writer.hpp"
@@ -28,6 +30,7 @@ void require_copied_replica(const Context& context) {
 RunResult follow(const Context& context, state::Store& store, state::Lease& lease) {
   lease.begin_term();
   state::Replica replica = require_replica(context, store);
+  if (replica.direction != state::kSwitched) snapshot::unmake_way_back(store.connection(), replica);
   stream::Until until = wanted_end(context);
   bool bounded = !std::holds_alternative<stream::OpenEnded>(until);
   StreamRun run = run_stream(context, lease, replica, until, std::holds_alternative<stream::UntilApplied>(until));
@@ -80,8 +83,13 @@ int run_follow(Context& context) {
     }
     if (generation.empty()) break;
     log::info("a switchover has taken over the stream: waiting for its end");
-    if (!given_back(context, generation)) break;
-    log::info("the switchover was given up: following again");
+    if (given_back(context, generation)) {
+      log::info("the switchover was given up: following again");
+    } else if (!context.stop.stop_requested() && follow_round(context)) {
+      log::info("the application has changed sides: streaming from where it works now");
+    } else {
+      break;
+    }
   }
   events.add("follow_ended");
   if (context.options.json)

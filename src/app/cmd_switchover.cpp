@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/state/store.hpp>
 #include <pgbaton/switchover/switchover.hpp>
 
 #include "cmd_switchover.hpp"
+#include "direction.hpp"
 #include "render.hpp"
 #include "render_switchover.hpp"
 #include "verify_options.hpp"
@@ -21,9 +23,7 @@ switchover::Options switchover_options(const Context& context) {
   options.verify = verify_options(context);
   options.names = context.names;
   options.settings = load_switchover_section(context.options.config_file);
-  if (options.settings.way_back == "yes")
-    throw Error(ErrorKind::usage, "way-back: there is no way back in this version yet")
-        .hint("The former source stays as it was, fenced; see README, Upgrade runbook.");
+  options.reversed = context.reversed;
   options.on_step = [](const switchover::Step& step) {
     log::info("{:<10} {:>8}{}{}", step.name, format_duration(step.time), step.in_pause ? "  writers wait" : "",
               step.note.empty() ? "" : "  " + step.note);
@@ -59,10 +59,46 @@ int conduct(const Context& context, const switchover::Options& options) {
   return exit_code(error.kind());
 }
 
+// Which way this run goes; true when there is nothing to be done.
+bool choose_direction(Context& context) {
+  const auto direction = find_direction(context);
+  const bool back = context.options.rollback;
+  const bool source_works = direction == Direction::rolling_back || direction == Direction::rolled_back;
+  if (context.options.mode == "undo") {
+    // One that was lost on its way back has fenced the target.
+    context.reversed = direction == Direction::rolling_back ||
+                       (direction == Direction::reverse && switchover::is_fenced(context.given_target()));
+    return false;
+  }
+  if (!back && source_works)
+    throw Error(ErrorKind::usage, "a rollback has not ended: the application works on the source")
+        .hint("pgbaton switchover --rollback");
+  if (!back) return direction == Direction::reverse && context.options.dry_run;
+  if (direction == Direction::switching)
+    throw Error(ErrorKind::usage, "the switchover has not ended: the application works on the target")
+        .hint("pgbaton switchover");
+  auto target = pg::open_control(context.given_target(), "switchover");
+  state::Store store(*target);
+  if (direction == Direction::without_way_back || !store.load_replica(context.names.name))
+    throw Error(ErrorKind::usage, "--rollback: there is no way back")
+        .hint("It is made by a switchover with way-back: yes (or auto, where it is possible).");
+  context.reversed = direction != Direction::forward;
+  return !context.reversed;
+}
+
+int nothing_to_do(const Context& context) {
+  switchover::Report report;
+  report.dry_run = context.options.dry_run;
+  report.result = context.options.rollback ? "the application works on the source" : "already switched over";
+  print_report(context, report);
+  return 0;
+}
+
 }  // namespace
 
 int run_switchover(Context& context) {
   context.source();  // a missing or malformed connection string is told before anything is connected
+  if (choose_direction(context)) return nothing_to_do(context);
   const auto options = switchover_options(context);
   if (context.options.mode == "undo") return undo(context, options);
   return context.options.dry_run ? run_dry(context, options) : conduct(context, options);

@@ -132,9 +132,11 @@ const std::array kCommands = {
         "it\n"
         "again: it goes on. Works beside a running follower, which it stops, or without one.\n"
         "--dry-run fences nobody: it looks for what stands in the way and prints the pause to expect, step by step.\n"
+        "Afterwards `pgbaton follow` streams back, and --rollback moves the application back in the same way.\n"
         "--undo takes the fence off the source. Settings: section `switchover:` of the file.",
         "pgbaton switchover --config shop.yaml --dry-run\n"
         "pgbaton switchover --config shop.yaml\n"
+        "pgbaton switchover --config shop.yaml --rollback\n"
         "pgbaton switchover --config shop.yaml --undo",
         run_switchover},
     Command{

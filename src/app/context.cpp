@@ -60,9 +60,15 @@ source::ReaderMode parse_reader(std::string_view text) {
 }  // namespace
 
 pg::Endpoint Context::source() const {
-  return endpoint(*this, Side::source, options.source);
+  return endpoint(*this, Side::source, reversed ? options.target : options.source);
 }
 pg::Endpoint Context::target() const {
+  return endpoint(*this, Side::target, reversed ? options.source : options.target);
+}
+pg::Endpoint Context::given_source() const {
+  return endpoint(*this, Side::source, options.source);
+}
+pg::Endpoint Context::given_target() const {
   return endpoint(*this, Side::target, options.target);
 }
 

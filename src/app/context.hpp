@@ -5,6 +5,7 @@
 #include <pgbaton/pg/endpoint.hpp>
 #include <pgbaton/stream/stream.hpp>
 
+#include <atomic>
 #include <stop_token>
 #include <string_view>
 
@@ -21,12 +22,17 @@ struct Context {
   ReplicaNames names;
   std::stop_token stop;
   Monitor* monitor = nullptr;  // with --http: see show() in monitor.hpp
+  // The stream goes from the server in --target to the one in --source (direction.hpp). Other threads may read it.
+  std::atomic<bool> reversed{false};
 
-  bool has_source() const { return !options.source.empty(); }
-  bool has_target() const { return !options.target.empty(); }
-  // Throw Error(usage) when the connection string was not given.
+  bool has_source() const { return !(reversed ? options.target : options.source).empty(); }
+  bool has_target() const { return !(reversed ? options.source : options.target).empty(); }
+  // As the stream goes. Throw Error(usage) when the connection string was not given.
   pg::Endpoint source() const;
   pg::Endpoint target() const;
+  // As the flags say.
+  pg::Endpoint given_source() const;
+  pg::Endpoint given_target() const;
 
   // `with_target` false leaves the target's endpoint empty, for `check`.
   snapshot::CloneOptions clone_options(bool with_target) const;

@@ -9,6 +9,7 @@
 
 #include "command.hpp"
 #include "context.hpp"
+#include "direction.hpp"
 #include "monitor.hpp"
 #include "process_title.hpp"
 #include "render.hpp"
@@ -39,6 +40,7 @@ int run(const Invocation& invocation, const Runtime& runtime) {
   Context context(options, runtime.stop_token());
   try {
     const Command& command = *find_command(options.command);
+    turn_round(context);
     std::optional<Monitor> monitor;
     if (!options.http.empty() && (find_option("http")->used_by & command.use) != 0) monitor.emplace(context);
     if (monitor) context.monitor = &*monitor;

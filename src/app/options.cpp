@@ -110,9 +110,6 @@ void refuse_unfinished(const Options& options) {
   if (options.mode == "read-only")
     throw usage("--mode read-only: not in this version yet, which moves writers and readers together",
                 "Leave --mode out.");
-  if (options.rollback)
-    throw usage("--rollback: there is no way back in this version yet",
-                "The former source stays as it was, fenced; see README, Upgrade runbook.");
 }
 
 void refuse_misplaced(const OptionSpec& spec, const Command& command) {

@@ -49,7 +49,8 @@ const std::array kSettings = {
     Setting{{"analyze", "", "true: ANALYZE the target before the fence"}, &Settings::analyze},
     Setting{{"prewarm", "", "relations of the target to load by pg_prewarm before the fence, where that is; a list"},
             &Settings::prewarm},
-    Setting{{"way-back", "no|auto|yes", "a stream back to the former source; only no and auto (none) in this version"},
+    Setting{{"way-back", "no|auto|yes",
+             "a stream back to the former source: yes, no, or auto (where it is possible, default)"},
             &Settings::way_back},
     Setting{{"hook-before", "", "a command, run by sh before the fence"}, &Settings::hook_before},
     Setting{{"hook-fenced", "", "a command, run by sh when the writers are fenced"}, &Settings::hook_fenced},
@@ -60,6 +61,8 @@ const std::array kSettings = {
             &Settings::pgbouncer},
     Setting{{"pgbouncer-conffile", "", "its configuration from the flip on: SET conffile, before RELOAD"},
             &Settings::pgbouncer_conffile},
+    Setting{{"pgbouncer-conffile-back", "", "the same for --rollback: the configuration that leads to the source"},
+            &Settings::pgbouncer_conffile_back},
     Setting{
         {"pgbouncer-pause", "", "PAUSE this database before the fence, RESUME after the flip, or when it is given up"},
         &Settings::pgbouncer_pause},

@@ -21,6 +21,8 @@ namespace {
 using state::Phase;
 using state::TablePhase;
 
+}  // namespace
+
 // A random UUID (version 4). random_device reads the kernel's generator here, so two processes never agree.
 std::string new_uuid() {
   std::random_device random;
@@ -28,8 +30,6 @@ std::string new_uuid() {
   return fmt::format("{:08x}-{:04x}-4{:03x}-{:04x}-{:08x}{:04x}", bits(), bits() & 0xffff, bits() & 0xfff,
                      (bits() & 0x3fff) | 0x8000, bits(), bits() & 0xffff);
 }
-
-}  // namespace
 
 Build::Build(const CloneOptions& clone_options, state::Lease& writers_lease, copy::CopyProgress& copy_progress,
              std::stop_token stop_token)

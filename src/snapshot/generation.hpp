@@ -9,6 +9,8 @@
 
 namespace pgbaton::snapshot {
 
+// Random, version 4.
+std::string new_uuid();
 // The replica row of a new generation in phase creating; `restored`: its schema is on the target already.
 state::Replica new_generation(const Build& build, const TablePlan& plan, bool restored);
 std::vector<state::TableState> states_of(const std::vector<copy::CopyJob>& jobs);

@@ -9,6 +9,7 @@
 #include <pgbaton/copy/finalize.hpp>
 #include <pgbaton/pg/ping.hpp>
 #include <pgbaton/snapshot/clone.hpp>
+#include <pgbaton/snapshot/way_back.hpp>
 #include <pgbaton/source/publication.hpp>
 #include <pgbaton/source/slot.hpp>
 
@@ -64,6 +65,19 @@ bool remove_target_fence(pg::Control& target, const std::string& name, RemovalRe
       tx.commit();
       report.removed.push_back("fence on the target");
     });
+  });
+}
+
+bool remove_way_back(pg::Control& target, const std::string& name, RemovalReport& report) {
+  return attempt(report, "slot and publications of the way back on the target", [&] {
+    if (const auto found = state::load_way_back(target, name))
+      for (auto& line : drop_way_back_objects(target, *found)) report.removed.push_back(std::move(line));
+  });
+}
+
+void remove_way_back_row(pg::Control& source, const state::Replica& replica, RemovalReport& report) {
+  attempt(report, "record of the way back on the source", [&] {
+    if (forget_way_back_to(source, replica)) report.removed.push_back("record of the way back on the source");
   });
 }
 
@@ -221,7 +235,9 @@ RemovalReport remove_replica(const pg::Endpoint& source_endpoint, const pg::Endp
   if (asked && !replica) attempt(report, "schema pgbaton on the target", [&] { store->drop_schema_if_unused(); });
   if (!replica || !remove_guards(*target, *store, *replica, report)) return report;
   PGBATON_FAILPOINT("guards_dropped");
+  source_clean = remove_way_back(*target, names.name, report) && source_clean;
   if (source_clean) {
+    remove_way_back_row(*source, *replica, report);
     remove_state(*store, names.name, report);
   } else {
     report.left.push_back(state_by_hand(names.name));
@@ -279,6 +295,29 @@ void require_source_gone(const pg::Endpoint& source_endpoint, const pg::Endpoint
                              quote_identifier(replica->source_database)));
 }
 
+RemovalReport end_switched_stream(const pg::Endpoint& source_endpoint, const pg::Endpoint& target_endpoint,
+                                  const std::string& name, bool keep) {
+  RemovalReport report;
+  const auto target = pg::open_control(target_endpoint, "remove");
+  silence_event_triggers(*target);
+  state::Store store(*target);
+  const auto replica = store.load_replica(name);
+  if (!replica || replica->direction != state::kSwitched) return report;
+  if (!replica->slot.empty()) {
+    const auto source = pg::open_control(source_endpoint, "remove");
+    require_own_source(*source, *replica);
+    if (!remove_from_source(*source, *replica, true, report)) return report;
+    PGBATON_FAILPOINT("source_removed");
+  }
+  if (!remove_guards(*target, store, *replica, report)) return report;
+  PGBATON_FAILPOINT("guards_dropped");
+  if (keep)
+    attempt(report, "state of what was switched over", [&] { state::keep_way_back_alone(*target, name); });
+  else
+    remove_state(store, name, report);
+  return report;
+}
+
 RemovalReport remove_from_target(const pg::Endpoint& target_endpoint, const ReplicaNames& names) {
   RemovalReport report;
   const auto target = pg::open_control(target_endpoint, "remove");
@@ -287,6 +326,7 @@ RemovalReport remove_from_target(const pg::Endpoint& target_endpoint, const Repl
   const auto replica = store.load_replica(names.name);
   if (!replica || !remove_guards(*target, store, *replica, report)) return report;
   PGBATON_FAILPOINT("guards_dropped");
+  if (!remove_way_back(*target, names.name, report)) return report;
   remove_state(store, names.name, report);
   log::warning("should the source come back, remove there by hand: {}", source_by_hand(*replica));
   return report;
@@ -341,6 +381,8 @@ void reset_replica(const pg::Endpoint& source_endpoint, const pg::Endpoint& targ
     throw Error(ErrorKind::rejected, "--restart: " + report.left.front())
         .side(Side::target)
         .hint("Drop what depends on the guard column, then run the same command again.");
+  if (!remove_way_back(*target, name, report))
+    throw Error(ErrorKind::failed, "--restart: " + report.left.front()).side(Side::target);
   empty_tables(*target, *replica, tables);
   PGBATON_FAILPOINT("reset_emptied");
   for (const auto& line : remove_remnants(*source, *replica)) log::info("removed {}", line);

@@ -16,9 +16,9 @@ namespace pgbaton::state {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> kSteps{sql::target_schema,   sql::target_schema_2, sql::target_schema_3,
-                                                 sql::target_schema_4, sql::target_schema_5, sql::target_schema_6,
-                                                 sql::target_schema_7, sql::target_schema_8, sql::target_schema_9};
+constexpr std::array<std::string_view, 10> kSteps{
+    sql::target_schema,   sql::target_schema_2, sql::target_schema_3, sql::target_schema_4, sql::target_schema_5,
+    sql::target_schema_6, sql::target_schema_7, sql::target_schema_8, sql::target_schema_9, sql::target_schema_10};
 constexpr int kVersion = static_cast<int>(kSteps.size());
 constexpr std::int64_t kInstallLock = lock_key("pgbaton:schema");
 

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/embedded_sql.hpp>
 #include <pgbaton/state/switchover.hpp>
+
+#include "fence.hpp"
 
 namespace pgbaton::state {
 
@@ -31,7 +34,8 @@ bool undo_switchover(pg::Control& target, std::int64_t id, const std::string& re
   });
 }
 
-void flip_switchover(pqxx::transaction_base& tx, std::int64_t id, const Replica& replica, Lsn barrier_lsn) {
+void flip_switchover(pqxx::transaction_base& tx, std::int64_t id, const Replica& replica, Lsn barrier_lsn,
+                     Lsn from_lsn) {
   const auto flipped = tx.exec_params(
       "update pgbaton.request set state = 'done', done_at = clock_timestamp(), result = $2::json "
       "where id = $1 and state = 'taken'",
@@ -41,8 +45,10 @@ void flip_switchover(pqxx::transaction_base& tx, std::int64_t id, const Replica&
         .side(Side::target)
         .hint("Nothing is lost: run the same command again.");
   const auto mine = tx.exec_params(
-      "update pgbaton.replica set direction = $4, epoch = epoch + 1 where name = $1 and generation = $2 and epoch = $3",
-      replica.name, replica.generation, replica.epoch, std::string(kSwitched));
+      "update pgbaton.replica set direction = $4, epoch = epoch + 1, way_back = case when $5::pg_lsn <> '0/0' then "
+      "(way_back::jsonb || jsonb_build_object('from_lsn', $5))::json end "
+      "where name = $1 and generation = $2 and epoch = $3",
+      replica.name, replica.generation, replica.epoch, std::string(kSwitched), to_string(from_lsn));
   if (mine.affected_rows() != 1)
     throw Error(ErrorKind::held_elsewhere, fmt::format("fenced: another writer of replica {} took over", replica.name))
         .side(Side::target);
@@ -71,6 +77,68 @@ bool wanted_by_switchover(pg::Control& target, const std::string& replica) {
                   "'taken') or (kind = 'stop' and payload ->> 'reason' = $2)) limit 1",
                   replica, std::string(kStopForSwitchover))
                 .empty();
+  });
+}
+
+std::optional<WayBack> load_way_back(pg::Control& target, const std::string& replica) {
+  return pg::control(Side::target, "reading the way back", [&]() -> std::optional<WayBack> {
+    pqxx::nontransaction tx(target);
+    if (tx.exec1("select to_regclass('pgbaton.replica') is null")[0].as<bool>()) return std::nullopt;
+    const auto rows = tx.exec_params(
+        "select w ->> 'generation', w ->> 'slot', w ->> 'publication', w ->> 'publication_inserts', "
+        "coalesce(w ->> 'from_lsn', '0/0'), w::text from (select to_jsonb(r) -> 'way_back' as w from pgbaton.replica r "
+        "where name = $1) as found where jsonb_typeof(w) = 'object'",
+        replica);
+    if (rows.empty()) return std::nullopt;
+    const auto row = rows[0];
+    return WayBack{row[0].as<std::string>(),
+                   row[1].as<std::string>(),
+                   row[2].as<std::string>(),
+                   row[3].as<std::string>(),
+                   require_lsn(row[4].c_str(), "pgbaton.replica.way_back.from_lsn"),
+                   row[5].as<std::string>()};
+  });
+}
+
+void store_way_back(pg::Control& target, const Replica& replica, const std::string& json) {
+  constexpr std::string_view kDoing = "recording the way back";
+  pg::control(Side::target, kDoing, [&] {
+    pqxx::work tx(target);
+    require_one(tx.exec_params("update pgbaton.replica set way_back = nullif($4, '')::json where name = $1 and "
+                               "generation = $2 and epoch = $3",
+                               replica.name, replica.generation, replica.epoch, json),
+                replica, kDoing);
+    tx.commit();
+  });
+}
+
+void establish_way_back(pg::Control& other, const std::string& replica, const WayBack& way_back) {
+  pg::control(Side::source, "recording the replica that streams back", [&] {
+    pqxx::work tx(other);
+    tx.exec("lock table pgbaton.replica in share row exclusive mode");
+    if (!tx.exec_params("select from pgbaton.replica where name = $1 and generation = $2", replica, way_back.generation)
+             .empty())
+      return;
+    // Its row first: without it nobody needs what else there is of it.
+    const auto former = tx.exec_params("delete from pgbaton.replica where name = $1 returning epoch", replica);
+    const auto epoch = former.empty() ? 1 : former[0][0].as<std::int64_t>() + 1;
+    for (const char* table : {"progress", "copy_part", "tombstone", "tombstone_hold", "table_state", "doubt"})
+      tx.exec_params(fmt::format("delete from pgbaton.{} where replica = $1", table), replica);
+    tx.exec_params(std::string(sql::establish_way_back), replica, way_back.json, epoch);
+    tx.commit();
+  });
+}
+
+void keep_way_back_alone(pg::Control& target, const std::string& replica) {
+  pg::control(Side::target, "forgetting what was switched over", [&] {
+    pqxx::work tx(target);
+    tx.exec_params(
+        "update pgbaton.replica set phase = 'creating', slot = '', publication = '', publication_inserts = "
+        "'' where name = $1 and direction = $2",
+        replica, std::string(kSwitched));
+    for (const char* table : {"progress", "copy_part", "tombstone", "tombstone_hold", "table_state", "doubt"})
+      tx.exec_params(fmt::format("delete from pgbaton.{} where replica = $1", table), replica);
+    tx.commit();
   });
 }
 

@@ -3,6 +3,9 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
 
+#include <pgbaton/snapshot/way_back.hpp>
+
+#include <algorithm>
 #include <array>
 
 #include "conductor.hpp"
@@ -22,8 +25,15 @@ std::string host_name() {
 
 void Conductor::run() {
   store_.install();
-  replica_ = load_replica(store_, options_);
-  if (replica_.direction != state::kSwitched) {
+  const auto row = store_.load_replica(options_.names.name);
+  const bool flipped = row && row->direction == state::kSwitched;
+  if (flipped && row->slot.empty()) {
+    report_.result = options_.reversed ? "already rolled back" : "already switched over";
+    report_.source_open = false;
+    return;
+  }
+  replica_ = flipped ? *row : load_replica(store_, options_);
+  if (!flipped) {
     source_ = pg::open_control(options_.stream.source, "switchover");
     before_flip();
   }
@@ -47,13 +57,15 @@ void Conductor::note(const std::string& name) {
 
 void Conductor::hook(const std::string& setting, const std::string& command) {
   run_hook(setting, command, options_,
-           {report_.failed_step, flipped_ ? "target" : "source", report_.barrier_lsn, replica_}, stop_);
+           {report_.failed_step, flipped_ != options_.reversed ? "target" : "source", report_.barrier_lsn, replica_},
+           stop_);
 }
 
 void Conductor::before_flip() {
   try {
     step("preflight", false, [&] { return look(); });
     step("prepare", false, [&] { return prepare(); });
+    if (way_back_) step("way-back", false, [&] { return make_way_back(); });
     step("fence", true, [&] { return fence(); });
     step("barrier", true, [&] { return barrier(); });
     step("sequences", true, [&] { return bring_sequences(*source_, *target_, settings_.sequence_gap); });
@@ -72,6 +84,7 @@ void Conductor::before_flip() {
 bool Conductor::give_up() {
   const bool open = open_source();
   report_.source_open = open;
+  if (open) unmake_way_back();
   writer_.reset();
   return open;
 }
@@ -107,8 +120,27 @@ std::string Conductor::look() {
   shape_ = shape_of(*source_);
   report_.findings = preflight(options_);
   require_possible(report_.findings);
+  way_back_ = settings_.way_back != "no" &&
+              std::ranges::find(report_.findings, kNoWayBack, &snapshot::Finding::id) == report_.findings.end();
   close_target(options_, *source_, *target_, stop_);
   return fmt::format("{} findings, none in the way; the target takes no writes but ours", report_.findings.size());
+}
+
+std::string Conductor::make_way_back() {
+  snapshot::make_way_back({options_.stream.target, replica_, options_.reversed, options_.clone.slot_wait}, stop_);
+  return "slot and publications for the stream back";
+}
+
+// What nobody will stream from must not keep WAL.
+void Conductor::unmake_way_back() {
+  if (!way_back_ || !writer_) return;
+  try {
+    auto target = pg::open_control(options_.stream.target, "way-back");
+    snapshot::unmake_way_back(*target, replica_);
+  } catch (const Error& error) {
+    log::warning("slot and publications of the way back are left on the target, and go with the next run: {}",
+                 error.describe());
+  }
 }
 
 std::string Conductor::prepare() {

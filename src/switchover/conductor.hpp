@@ -36,6 +36,9 @@ class Conductor {
   // The source was never closed: only for people, and for a follower that waits.
   void record_undone(const std::string& reason);
   std::string look();
+  // Slot and publications on the target, before the pause: creating a slot waits for transactions.
+  std::string make_way_back();
+  void unmake_way_back();
   std::string prepare();
   // It goes on with a try of a cut that nobody waits for any more, and serves requests one by one.
   void until_writer_is_free();
@@ -61,6 +64,9 @@ class Conductor {
   void require_standstill();
   std::string open_target();
   void after_flip();
+  // From here on the former source takes what pgbaton writes, and has a replica of its own.
+  std::string turn(const state::WayBack& way_back);
+  std::string switched_about() const;
   std::string send();
   // What was the replica goes; the fence of the source says what became of it.
   std::string clean_up();
@@ -81,7 +87,7 @@ class Conductor {
   std::string shape_;
   std::int64_t attempt_ = 0, changes_ = 0;
   Clock::time_point waiting_since_ = Clock::now();
-  bool flipped_ = false;
+  bool flipped_ = false, way_back_ = false;
 };
 
 std::string host_name();

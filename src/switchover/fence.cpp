@@ -52,6 +52,11 @@ std::string replaced(std::string_view sql, const std::map<std::string, std::stri
   return text;
 }
 
+void refuse_writes(pg::Connection& connection, const std::string& about, const std::string& exempt) {
+  connection.exec("set local client_min_messages = warning");
+  connection.exec(replaced(sql::fence_refuse, {{":about", quote_literal(about)}, {":exempt", quote_literal(exempt)}}));
+}
+
 class Closing {
  public:
   Closing(pg::Connection& connection, const FenceRequest& request, const std::stop_token& stop)
@@ -138,9 +143,8 @@ class Closing {
     try {
       connection_.exec("begin isolation level read committed read write");
       connection_.exec(fmt::format("set local lock_timeout = {}", timeout.count()));
-      connection_.exec(replaced(sql::fence_close, {{":about", quote_literal(request_.about)},
-                                                   {":exempt", quote_literal(request_.exempt)},
-                                                   {":tables", array_of(order_)}}));
+      refuse_writes(connection_, request_.about, request_.exempt);
+      connection_.exec(replaced(sql::fence_close, {{":tables", array_of(order_)}}));
       PGBATON_FAILPOINT("fence_before_commit");
       connection_.exec("commit");
       return true;
@@ -191,6 +195,25 @@ std::optional<std::string> fence_about(pg::Connection& connection) {
 
 void describe_fence(pg::Connection& connection, const std::string& about) {
   connection.exec("comment on schema pgbaton_fence is " + quote_literal(about));
+}
+
+void admit(pg::Connection& connection, const std::string& about, const std::string& exempt) {
+  connection.exec("begin");
+  refuse_writes(connection, about, exempt);
+  connection.exec("commit");
+}
+
+std::vector<QualifiedName> without_fence(pg::Connection& connection, const std::vector<QualifiedName>& tables) {
+  if (tables.empty()) return {};
+  const auto rows = connection.exec(fmt::format(
+      "select w.number - 1 from unnest({}) with ordinality as w(name, number) where not exists (select from "
+      "pg_catalog.pg_trigger t where t.tgrelid = w.name::regclass and t.tgname = 'pgbaton_fence' and t.tgenabled = "
+      "'A') "
+      "order by 1",
+      array_of(tables)));
+  std::vector<QualifiedName> missing;
+  for (int i = 0; i < rows.rows(); ++i) missing.push_back(tables.at(std::stoul(rows.text(i, 0))));
+  return missing;
 }
 
 bool open_fence(pg::Connection& connection) {

@@ -45,6 +45,11 @@ void verify_fence(pg::Connection& connection, const std::vector<QualifiedName>& 
 // What the fence says of itself; nullopt when there is none.
 std::optional<std::string> fence_about(pg::Connection& connection);
 void describe_fence(pg::Connection& connection, const std::string& about);
+// A fence that stands lets other sessions pass from now on, and says something else of itself. Needs no lock on a
+// table.
+void admit(pg::Connection& connection, const std::string& about, const std::string& exempt);
+// Those that it does not hold.
+std::vector<QualifiedName> without_fence(pg::Connection& connection, const std::vector<QualifiedName>& tables);
 // False when there is none.
 bool open_fence(pg::Connection& connection);
 // False when triggers are left at the deadline, because readers hold their tables.

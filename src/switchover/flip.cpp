@@ -57,7 +57,7 @@ bool far_enough(const catalog::Sequence& from, const catalog::Sequence& to, std:
 
 }  // namespace
 
-void flip(pg::Control& target, const state::Replica& replica, std::int64_t attempt, Lsn barrier_lsn) {
+void flip(pg::Control& target, const state::Replica& replica, std::int64_t attempt, Lsn barrier_lsn, Lsn from_lsn) {
   pg::control(Side::target, "opening the target", [&] {
     pqxx::work tx(target);
     tx.exec(kSettings);
@@ -65,7 +65,7 @@ void flip(pg::Control& target, const state::Replica& replica, std::int64_t attem
     if (replica.replica_role) tx.exec("set local session_replication_role = replica");
     drop_guards(tx, replica);
     tx.exec("drop schema if exists pgbaton_fence cascade");
-    state::flip_switchover(tx, attempt, replica, barrier_lsn);
+    state::flip_switchover(tx, attempt, replica, barrier_lsn, from_lsn);
     PGBATON_FAILPOINT("switchover_before_flip");
     tx.commit();
   });

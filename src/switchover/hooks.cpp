@@ -15,6 +15,7 @@ void run_hook(const std::string& setting, const std::string& command, const Opti
   log::info("running {}", setting);
   const state::Fields fields{{"step", facts.step},
                              {"writable", facts.state},
+                             {"direction", options.reversed ? "rollback" : "forward"},
                              {"replica", options.names.name},
                              {"slot", facts.replica.slot},
                              {"publication", facts.replica.publication},

@@ -68,8 +68,14 @@ void run_hook(const std::string& setting, const std::string& command, const Opti
 // A text that differs when tables or columns of the source do: DDL is not fenced.
 std::string shape_of(pg::Control& source);
 
+// Why there can be no way back, and what it will not carry. Empty when everything is well.
+std::vector<snapshot::Finding> look_at_way_back(const Options& options, pg::Control& source, pg::Control& target,
+                                                const std::vector<state::TableState>& tables);
+inline constexpr std::string_view kNoWayBack = "way_back.none";  // id of a finding
+
 // The transaction that opens the target: guards and fence off, the attempt flipped.
-void flip(pg::Control& target, const state::Replica& replica, std::int64_t attempt, Lsn barrier_lsn);
+// `from_lsn`: where the way back begins; 0 none.
+void flip(pg::Control& target, const state::Replica& replica, std::int64_t attempt, Lsn barrier_lsn, Lsn from_lsn);
 
 // Sequences of the target that are not far enough beyond the source's by now; returns how many were looked at.
 std::string bring_sequences(pg::Control& source, pg::Control& target, std::int64_t gap);

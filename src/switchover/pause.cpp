@@ -170,7 +170,9 @@ std::string Conductor::open_target() {
   auto& lease = writer_->end();
   lease.check();
   watchdog_->require_flip();
-  flip(*target_, replica_, attempt_, report_.barrier_lsn);
+  // Behind all that was applied, and before anything that the application will write.
+  const auto from_lsn = way_back_ ? source::emit_barrier(*target_) : Lsn{};
+  flip(*target_, replica_, attempt_, report_.barrier_lsn, from_lsn);
   flipped_ = true;
   watchdog_->flipped();
   watchdog_.reset();

@@ -12,6 +12,7 @@
 #include <pgbaton/switchover_embedded_sql.hpp>
 
 #include <algorithm>
+#include <iterator>
 
 #include "parts.hpp"
 
@@ -36,6 +37,8 @@ class Look {
     look_at_target();
     look_at_extensions();
     look_at_sequences();
+    std::ranges::move(look_at_way_back(options_, source_, target_, store_.load_tables(replica_)),
+                      std::back_inserter(findings_));
     std::ranges::stable_sort(findings_, {}, &Finding::severity);
     return std::move(findings_);
   }

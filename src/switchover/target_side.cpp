@@ -26,12 +26,15 @@ void prewarm(pg::Control& target, const std::string& name) {
 
 }  // namespace
 
+// Whether the fence that stands is ours for this: that of an earlier attempt, or, on the way back, the one that has
+// closed the former source ever since.
+bool closes_target(const std::optional<std::string>& about, const std::string& replica) {
+  return about &&
+         (*about == target_about(replica) || about->starts_with(source_about(replica, std::string(kSwitchedOver))));
+}
+
 void close_target(const Options& options, pg::Control& source, pg::Control& target, const std::stop_token& stop) {
   auto connection = pg::Connection::open(options.stream.target, "fence");
-  if (fence_about(connection)) {
-    open_fence(connection);
-    remove_fence(connection, Deadline::after(kOldFencePatience), stop);
-  }
   FenceRequest request;
   std::set<QualifiedName> here;
   for (const auto& table : catalog::load_tables(source)) here.insert(table.name);
@@ -40,6 +43,16 @@ void close_target(const Options& options, pg::Control& source, pg::Control& targ
   request.about = target_about(options.names.name);
   request.exempt = "pgbaton/";
   request.terminate = false;
+  if (const auto about = fence_about(connection); closes_target(about, options.names.name)) {
+    // It is never opened on the way: the application works on the other side.
+    admit(connection, *about, request.exempt);
+    request.about = *about;
+    request.tables = without_fence(connection, request.tables);
+    if (request.tables.empty()) return;
+  } else if (about) {
+    open_fence(connection);
+    remove_fence(connection, Deadline::after(kOldFencePatience), stop);
+  }
   close_fence(connection, request, stop);
 }
 

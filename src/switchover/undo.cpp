@@ -1,6 +1,7 @@
 // Taking the fence off without the conductor, and what an earlier run has left to be told.
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/snapshot/way_back.hpp>
 #include <pgbaton/state/switchover.hpp>
 
 #include "fence.hpp"
@@ -22,6 +23,9 @@ std::string undo_target(const Options& options, bool force, const std::stop_toke
   const auto last = state::load_switchover(*target, options.names.name);
   if (last && !state::undo_switchover(*target, last->id, "--undo") && !force)
     throw refusal("the target has been flipped: the application works there");
+  if (last && !last->flipped && !state::Lease::held(*target, options.names.name))
+    if (const auto replica = state::Store(*target).load_replica(options.names.name))
+      snapshot::unmake_way_back(*target, *replica);
   auto connection = pg::Connection::open(options.stream.target, "fence");
   const auto there = fence_about(connection);
   if (!there || *there != target_about(options.names.name)) return {};
@@ -31,6 +35,11 @@ std::string undo_target(const Options& options, bool force, const std::stop_toke
 }
 
 }  // namespace
+
+bool is_fenced(const pg::Endpoint& server) {
+  auto connection = pg::Connection::open(server, "fence");
+  return fence_about(connection).has_value();
+}
 
 bool done_before(const Options& options) {
   auto target = pg::open_control(options.stream.target, "switchover");

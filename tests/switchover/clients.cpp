@@ -10,9 +10,11 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-Clients::Clients(std::vector<std::string> servers, int writers, int per_second, const std::string& file)
+Clients::Clients(std::vector<std::string> servers, int writers, int per_second, const std::string& file,
+                 long long first)
     : servers_(std::move(servers)),
       interval_(std::chrono::microseconds(1'000'000LL * writers / per_second)),
+      first_(first),
       out_(file, std::ios::trunc) {
   for (int i = 0; i < writers; ++i) threads_.emplace_back([this, i] { write(i); });
 }
@@ -28,7 +30,7 @@ void Clients::write(int writer) {
   std::size_t at = 0;
   auto last = Clock::now();
   for (long long n = 1; !stop_;) {
-    const auto key = std::to_string(writer * 1'000'000'000LL + n);
+    const auto key = std::to_string(writer * 1'000'000'000LL + first_ + n);
     try {
       if (!session) session.emplace(servers_[at]);
       session->exec("insert into account (id, n) values (" + key + ", 0)");

@@ -12,7 +12,8 @@ namespace pgbaton::testing {
 // sends it to the other server. Every acknowledged key is written to a file before the next one is tried.
 class Clients {
  public:
-  Clients(std::vector<std::string> servers, int writers, int per_second, const std::string& file);
+  // Keys above `first`: none is written twice.
+  Clients(std::vector<std::string> servers, int writers, int per_second, const std::string& file, long long first = 0);
   ~Clients() { stop(); }
   Clients(const Clients&) = delete;
   void stop();
@@ -29,6 +30,7 @@ class Clients {
   void write(int writer);
   std::vector<std::string> servers_;
   std::chrono::microseconds interval_;
+  long long first_;
   std::ofstream out_;
   std::mutex mutex_;
   std::vector<std::string> refusals_;

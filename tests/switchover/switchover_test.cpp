@@ -53,6 +53,19 @@ class SwitchoverTest : public PairTest {
   bool fence_goes(Cluster& server) {
     return server.wait_until("select count(*) from pg_namespace where nspname = 'pgbaton_fence'", "0");
   }
+  // Killed at a failpoint ("name@2": the second time), one side takes writes and has all that was acknowledged.
+  void killed_at(const std::string& point, const Arguments& more, Cluster& writable, Cluster& closed) {
+    const auto at = point.find('@');
+    const auto killed = switch_over(
+        "", more, {{"PGBATON_FAILPOINTS", point.substr(0, at) + "=kill" + (at == point.npos ? "" : point.substr(at))}});
+    ASSERT_EQ(killed.code, 128 + SIGKILL) << point << killed;
+    expect_only(writable, closed, point);
+    EXPECT_EQ(Clients::lost(file_, writable), "") << point;
+  }
+  static std::string slots(Cluster& server) {
+    return server.scalar(
+        "select coalesce(string_agg(slot_name, ' ' order by slot_name), '') from pg_replication_slots");
+  }
   std::string config_, file_;
 };
 
@@ -64,7 +77,7 @@ TEST_F(SwitchoverTest, S50_WritersOfThreeKindsAndNothingAcknowledgedIsLost) {
   slow.exec("begin; insert into account values (-7, 0)");
   auto reader = source().session();
   reader.exec("begin isolation level repeatable read; select count(*) from account");
-  const auto result = switch_over("  transaction-wait: 1s\n", {"--json"});
+  const auto result = switch_over("  transaction-wait: 1s\n  way-back: no\n", {"--json"});
   ASSERT_EQ(result.code, 0) << result;
   EXPECT_EQ(follower.wait().code, 0);
   EXPECT_ANY_THROW(slow.exec("commit")) << "it was ended, so it cannot be told that it is committed";
@@ -110,33 +123,48 @@ TEST_F(SwitchoverTest, S50_WritersOfThreeKindsAndNothingAcknowledgedIsLost) {
 // Before the flip the source takes writes again, from it on the target; the file equals the side that does.
 TEST_F(SwitchoverTest, KilledAtEveryStepExactlyOneSideTakesWrites) {
   Clients clients({source().conninfo(), target().conninfo()}, 2, 60, file_);
-  for (const std::string point :
-       {"switchover_preflight", "switchover_prepare", "fence_before_commit@2", "switchover_fenced", "switchover_fence",
-        "switchover_barrier", "switchover_verify", "switchover_finish", "switchover_before_flip"}) {
+  for (const std::string point : {"switchover_preflight", "switchover_prepare", "way_back_recorded", "way_back_made",
+                                  "fence_before_commit", "switchover_fenced", "switchover_fence", "switchover_barrier",
+                                  "switchover_verify", "switchover_finish", "switchover_before_flip"}) {
     ASSERT_TRUE(clients.wait_acknowledged(5)) << point;
-    const auto at = point.find('@');
-    const auto killed = switch_over(
-        "", {}, {{"PGBATON_FAILPOINTS", point.substr(0, at) + "=kill" + (at == point.npos ? "" : point.substr(at))}});
-    ASSERT_EQ(killed.code, 128 + SIGKILL) << point << killed;
-    expect_only(source(), target(), point);
+    killed_at(point, {}, source(), target());
     ASSERT_TRUE(fence_goes(source())) << point;
-    EXPECT_EQ(Clients::lost(file_, source()), "") << point;
   }
-  for (const std::string point : {"switchover_flipped", "switchover_send", "guards_dropped"}) {
-    const auto killed = switch_over("", {}, {{"PGBATON_FAILPOINTS", point + "=kill"}});
-    ASSERT_EQ(killed.code, 128 + SIGKILL) << point << killed;
-    expect_only(target(), source(), point);
-    EXPECT_EQ(Clients::lost(file_, target()), "") << point;
+  // What was made for the way back keeps no WAL when nobody goes it.
+  EXPECT_EQ(slots(target()), "pgbaton__back");
+  ASSERT_EQ(run("follow", {"--until", "caught-up"}).code, 0);
+  EXPECT_EQ(slots(target()), "");
+  for (const std::string point : {"switchover_flipped", "switchover_send", "switchover_turn", "guards_dropped"}) {
+    killed_at(point, {}, target(), source());
+    if (point != "switchover_send") continue;
+    const auto follow = run("follow", {"--until", "caught-up"});
+    EXPECT_EQ(follow.code, 2) << follow;
+    EXPECT_EQ(run("drop").code, 2);
+    EXPECT_EQ(switch_over("", {"--rollback"}).code, 2);
   }
-  const auto follow = run("follow", {"--until", "caught-up"});
-  EXPECT_EQ(follow.code, 2) << follow;
   const auto last = switch_over("");
   EXPECT_EQ(last.code, 0) << last;
   EXPECT_THAT(last.out, HasSubstr("switched over"));
   ASSERT_TRUE(clients.wait_acknowledged(5));
+  // The same on the way back.
+  for (const std::string point : {"switchover_prepare", "switchover_fenced", "switchover_before_flip"}) {
+    ASSERT_TRUE(clients.wait_acknowledged(5)) << point;
+    killed_at(point, {"--rollback"}, target(), source());
+    ASSERT_TRUE(fence_goes(target())) << point;
+  }
+  for (const std::string point : {"switchover_flipped", "switchover_turn", "guards_dropped"}) {
+    killed_at(point, {"--rollback"}, source(), target());
+    if (point == "switchover_flipped") {
+      EXPECT_EQ(switch_over("").code, 2) << "the rollback has to end first";
+    }
+  }
+  const auto back = switch_over("", {"--rollback"});
+  EXPECT_EQ(back.code, 0) << back;
+  ASSERT_TRUE(clients.wait_acknowledged(5));
   clients.stop();
-  expect_only(target(), source(), "the end");
-  EXPECT_EQ(Clients::lost(file_, target()), "");
+  expect_only(source(), target(), "the end");
+  expect_equal_after_drain();
+  EXPECT_EQ(Clients::lost(file_, source()), "");
 }
 
 TEST_F(SwitchoverTest, WhatFailsBeforeTheFlipOpensTheSourceAndNamesTheStep) {

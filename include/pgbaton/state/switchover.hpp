@@ -25,12 +25,35 @@ std::int64_t begin_switchover(pg::Control& target, const Replica& replica, const
 bool undo_switchover(pg::Control& target, std::int64_t id, const std::string& reason);
 // For the transaction that flips, which the caller has open. Error(failed) when the watchdog came first, and
 // Error(held_elsewhere) when the term is over. Raises the epoch: no writer of before commits anything any more.
-void flip_switchover(pqxx::transaction_base& tx, std::int64_t id, const Replica& replica, Lsn barrier_lsn);
+// `from_lsn`: of this server, where a way back begins; 0 none.
+void flip_switchover(pqxx::transaction_base& tx, std::int64_t id, const Replica& replica, Lsn barrier_lsn,
+                     Lsn from_lsn);
 // The newest of the replica; nullopt also without a schema.
 std::optional<SwitchoverAttempt> load_switchover(pg::Control& target, const std::string& replica);
 
 // replica.direction of one whose application works on the target: nothing may stream into it any more.
 inline constexpr std::string_view kSwitched = "switched";
+// Of a replica that streams from what was its target to what was its source. Its state is there; the row of the same
+// name on the other side is `switched` and has the way back.
+inline constexpr std::string_view kReverse = "reverse";
+
+// What a switchover makes on the target so that changes can stream back: recorded in the row of the replica there,
+// before it is made, as one JSON document (snapshot/way_back.hpp writes it).
+struct WayBack {
+  std::string generation;  // of the replica that it will be
+  std::string slot, publication, publication_inserts;
+  Lsn from_lsn;      // exactly where it begins; 0 until the flip
+  std::string json;  // all of it
+};
+// nullopt also without a schema, or with one that does not know it.
+std::optional<WayBack> load_way_back(pg::Control& target, const std::string& replica);
+// "" forgets it. Conditional on the epoch.
+void store_way_back(pg::Control& target, const Replica& replica, const std::string& json);
+// On the other side, where an older row of this name is replaced: the replica that streams back, ready, with all of
+// its tables at from_lsn. Nothing happens when it is there already.
+void establish_way_back(pg::Control& other, const std::string& replica, const WayBack& way_back);
+// What is left of a replica that was switched over is the row with its way back; slot "" says so.
+void keep_way_back_alone(pg::Control& target, const std::string& replica);
 // `reason` of a request "stop": the stream is wanted by a switchover, and may come back.
 inline constexpr std::string_view kStopForSwitchover = "switchover";
 // Whether such a one, or an attempt that runs, is there.

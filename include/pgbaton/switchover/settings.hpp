@@ -19,12 +19,13 @@ struct Settings {
   std::uint64_t max_lag = 16u << 20;            // more WAL behind than this: not now
   bool analyze = false;                         // ANALYZE on the target before the fence
   std::vector<std::string> prewarm;             // relations of the target, loaded by pg_prewarm before the fence
-  std::string way_back = "auto";                // no, auto
+  std::string way_back = "auto";                // no, auto (where it is possible), yes
   // Commands, run by sh: before the fence, when the writers are fenced, at the flip, after everything.
   std::string hook_before, hook_fenced, hook_flip, hook_after;
-  std::string pgbouncer;           // conninfo of its admin console; "" none
-  std::string pgbouncer_conffile;  // SET conffile to this at the flip; "" only RELOAD
-  std::string pgbouncer_pause;     // the database to PAUSE while the writers are fenced; "" none
+  std::string pgbouncer;                // conninfo of its admin console; "" none
+  std::string pgbouncer_conffile;       // SET conffile to this at the flip; "" only RELOAD
+  std::string pgbouncer_conffile_back;  // the same for --rollback: that leads to the source
+  std::string pgbouncer_pause;          // the database to PAUSE while the writers are fenced; "" none
 };
 
 }  // namespace pgbaton::switchover

@@ -5,18 +5,24 @@
 //
 //   preflight   nothing is in the way                               the application works on the source
 //   prepare     writer, live counts, sequences, statistics
+//   way-back    slot and publications on the target
 //   fence       writers of the source are refused                   ─┐
 //   barrier     a position behind all that was committed              │
 //   catch-up    the target reaches it                                 │ the pause
 //   sequences   what went on meanwhile                                │
 //   verify      both sides hold the same                              │
-//   finish      what was deferred; the way back                       │
+//   finish      what was deferred                                     │
 //   flip        recorded, guards off, the target open               ─┘
+//   turn        the replica that streams back
 //   clean-up    slot, publications, state                           the application works on the target
 //
 // Which side may be written follows from one row of pgbaton.request on the target (pgbaton/state/switchover.hpp):
 // before the flip the source, from its commit on the target. A watchdog process undoes the fence when the conductor
 // dies before.
+//
+// With a way back (pgbaton/snapshot/way_back.hpp) a replica of the same name leads back afterwards: its state is in
+// schema pgbaton of the former source, which its stream may write to through the fence. --rollback is this runbook on
+// that replica.
 #pragma once
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/lsn.hpp>
@@ -48,6 +54,7 @@ struct Options {
   verify::Options verify;        // for verify: full
   ReplicaNames names{""};
   Settings settings;
+  bool reversed = false;  // --rollback: the two servers have exchanged their places, source is where the application is
   std::function<void(const Step&)> on_step{};  // when one has ended
 };
 
@@ -74,6 +81,9 @@ Report dry_run(const Options& options, const std::stop_token& stop);
 // The runbook. What fails before the flip opens the source again and is told in the report (failure, failed_step); the
 // target stays closed to all but pgbaton then. What fails after it leaves the application's side open: run it again.
 Report run(const Options& options, const std::stop_token& stop);
+
+// Whether writers of that server are fenced by anybody's switchover.
+bool is_fenced(const pg::Endpoint& server);
 
 // Takes the fence off both sides. Error(usage) when the target has been flipped, or cannot be asked, without `force`.
 // Returns what was done, for people.

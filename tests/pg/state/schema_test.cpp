@@ -64,7 +64,7 @@ TEST_F(StateSchemaTest, OlderSchemaIsMigrated) {
   EXPECT_EQ(store_.load_progress(*before).applied_lsn, Lsn{0x77});
   EXPECT_EQ(target_.number("select schema_version from pgbaton.meta"), 1);
   store_.install();
-  EXPECT_EQ(target_.number("select schema_version from pgbaton.meta"), 9);
+  EXPECT_EQ(target_.number("select schema_version from pgbaton.meta"), 10);
   const auto after = store_.load_replica("r");
   ASSERT_TRUE(after);
   EXPECT_EQ(after->phase, Phase::ready);

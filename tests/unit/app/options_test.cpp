@@ -121,7 +121,6 @@ TEST(Options, RefusalsNameWhatIsWrongAndHint) {
 
 TEST(Options, WhatALaterVersionBringsIsRefusedNotIgnored) {
   EXPECT_THAT(refusal({"switchover", "--mode", "read-only"}), HasSubstr("not in this version yet"));
-  EXPECT_THAT(refusal({"switchover", "--rollback"}), HasSubstr("no way back in this version yet"));
   EXPECT_THAT(refusal({"switchover", "--mode", "follow"}), HasSubstr("is one of rebuild"));
   EXPECT_THAT(refusal({"rebuild", "--mode", "full"}), HasSubstr("is one of switchover"));
   EXPECT_THAT(refusal({"switchover", "--undo", "--dry-run"}), HasSubstr("--undo stands alone"));
