@@ -68,6 +68,7 @@ void print_removal(const Context& context, const RemovalResult& result) {
     std::vector<Entry> document{{"name", context.names.name}, {"removed", report.removed}, {"left", report.left}};
     if (result.complete_lsn) document.emplace_back("complete_up_to", to_string(result.complete_lsn));
     if (result.complete_lsn) document.emplace_back("not_carried", result.not_carried);
+    if (result.complete_lsn) document.emplace_back("not_streamed", result.not_streamed);
     print(small_json(document));
     return;
   }
@@ -81,6 +82,7 @@ void print_removal(const Context& context, const RemovalResult& result) {
     text += fmt::format(
         "NOT THERE  {}: not part of the replica (came to the source later, or was detached on both sides)\n",
         fmt::join(result.not_carried, ", "));
+  for (const auto& line : result.not_streamed) text += fmt::format("BUT  {}\n", line);
   if (text.empty())
     text = fmt::format("nothing of a replica named {} is on either side: nothing to remove\n", context.names.name);
   print(text);
@@ -121,7 +123,9 @@ int run_drop(Context& context) {
   auto lease = take_lease(context);
   auto report = source_is_gone ? drop_target_side(context) : drop_both_sides(context);
   if (report.removed.empty() && report.left.empty()) refuse_another_name(context);
-  print_removal(context, {report, {}, {}});
+  RemovalResult result;
+  result.report = report;
+  print_removal(context, result);
   return report.left.empty() ? 0 : exit_code(ErrorKind::failed);
 }
 

@@ -36,6 +36,7 @@ namespace {
 constexpr std::string_view kDrained = "drained";
 
 bool was_drained(state::Store& store, const Context& context, const state::Replica& replica) {
+  if (finish_has_begun(store, replica)) return true;  // what it has made would fire for changes now
   auto events = store.load_events(context.names.name, 0).rows;
   if (std::ranges::find(events, kDrained, &state::Event::kind) == events.end()) return false;
   auto source = pg::open_control(context.source(), "finish");
@@ -84,15 +85,20 @@ struct Completion {
 Completion complete(const Context& context, state::Store& store, state::Lease& lease, const state::Replica& replica) {
   bool drained = false;
   try {
-    if (was_drained(store, context, replica)) return {true, {}};
-    drain(context, lease, replica);
-    require_constraints(context, replica);
-    drained = replica.phase >= state::Phase::streaming;
+    drained = was_drained(store, context, replica);
+    if (drained && !finish_has_begun(store, replica)) return {true, {}};
+    if (!drained) {
+      drain(context, lease, replica);
+      require_constraints(context, replica);
+      drained = replica.phase >= state::Phase::streaming;
+    }
   } catch (const Error& error) {
     if (!may_go_on(context, error)) throw;
     log::warning("--force: going on although the replica could not be drained: {}", error.describe());
   }
   PGBATON_FAILPOINT("finish_drained");
+  if (!replica.replica_role && !finish_has_begun(store, replica))
+    store.add_event(replica.name, kFinishBegun, state::to_json({{"message", replica.generation}}));
   auto left = make_deferred(context, replica);
   PGBATON_FAILPOINT("finish_deferred");
   if (drained && left.empty()) store.add_event(replica.name, kDrained, "");
@@ -181,6 +187,11 @@ void require_ready(const Context& context, state::Store& store) {
                 : "Let it catch up first (`pgbaton follow --until caught-up`), or end it as it is with --force.");
 }
 
+std::vector<std::string> last_look(const Context& context, state::Store& store, const state::Replica& replica) {
+  auto source = pg::open_control(context.source(), "finish");
+  return not_streamed(*source, store.connection(), store.load_tables(replica));
+}
+
 // What is complete is said before anything is removed, and again as part of the result.
 RemovalResult finish(const Context& context, state::Store& store, state::Lease& lease) {
   lease.begin_term();
@@ -190,6 +201,7 @@ RemovalResult finish(const Context& context, state::Store& store, state::Lease& 
   const auto done = complete(context, store, lease, replica);
   if (done.drained) {
     result.complete_lsn = store.load_progress(replica).applied_lsn;
+    result.not_streamed = last_look(context, store, replica);
     log::info("complete up to {}: removing slot, publications, guard columns and state",
               to_string(result.complete_lsn));
   }

@@ -62,10 +62,14 @@ std::string event_json(std::string_view at, std::string_view replica, std::strin
 // What drop and finish removed and what they had to leave, to stdout.
 struct RemovalResult {
   snapshot::RemovalReport report;
-  std::vector<std::string> not_carried;  // of finish: tables of the source that the replica did not have
+  std::vector<std::string> not_carried;   // of finish: tables of the source that the replica did not have
+  std::vector<std::string> not_streamed;  // of finish: what may differ all the same, a sentence each
   Lsn complete_lsn;  // of finish: everything that the source committed below it is on the target; 0: not known
 };
 void print_removal(const Context& context, const RemovalResult& result);
+// not_streamed.cpp
+std::vector<std::string> not_streamed(pg::Control& source, pg::Control& target,
+                                      const std::vector<state::TableState>& tables);
 
 std::string now_utc();  // ISO 8601, whole seconds
 // The same moment for people: "2026-01-31T12:00:00Z" becomes "2026-01-31 12:00:00 UTC".

@@ -159,11 +159,7 @@ std::vector<std::string> warnings(const StatusReport& report) {
   if (report.tables_detached > 0 && !report.resync_runs)
     result.push_back(fmt::format("a resync ended too early: {} not kept up to date until it is run again",
                                  counted(report.tables_detached, "table is", "tables are")));
-  for (const auto& counts : report.missed)
-    result.push_back(
-        fmt::format("{} has had {} UPDATEs and {} DELETEs on the source since its statistics were reset; "
-                    "without a usable identity only INSERT and TRUNCATE are replicated",
-                    counts.name.quoted(), counts.updates, counts.deletes));
+  for (const auto& counts : report.missed) result.push_back(missed_writes_text(counts));
   return result;
 }
 

@@ -71,6 +71,7 @@ struct StatusWish {
 StatusReport load_status(const Context& context, const StatusWish& wish = {});
 
 // "resync" while a table is being copied again; else its phase.
+std::string missed_writes_text(const catalog::WriteCounts& counts);  // not_streamed.cpp
 std::string_view phase_word(const state::TableState& table);
 // Its rows are committed. A skipped table is neither copied nor waited for.
 bool is_copied(const state::TableState& table);

@@ -122,8 +122,33 @@ void require_unbroken(const Context& context, state::Store& store, const state::
                           source::expected_history(replica, store.load_progress(replica), store.load_tables(replica)));
 }
 
+bool finish_has_begun(state::Store& store, const state::Replica& replica) {
+  if (replica.replica_role) return false;
+  const auto events = store.load_events(replica.name, 0).rows;
+  return std::ranges::any_of(events, [&](const state::Event& event) {
+    return event.kind == kFinishBegun && event.message == replica.generation;
+  });
+}
+
+namespace {
+
+void require_finish_not_begun(const Context& context, const state::Replica& replica) {
+  if (replica.replica_role) return;
+  auto target = pg::open_control(context.target(), "state");
+  state::Store store(*target);
+  if (!finish_has_begun(store, replica)) return;
+  throw Error(ErrorKind::preflight, fmt::format("`finish` of replica {} was interrupted: foreign keys and triggers are "
+                                                "on, and would fire for changes that are applied",
+                                                replica.name))
+      .side(Side::target)
+      .hint("Run `pgbaton finish` again: the target is complete up to where it stood then.");
+}
+
+}  // namespace
+
 StreamRun run_stream(const Context& context, state::Lease& lease, const state::Replica& replica,
                      const stream::Until& until, bool completes) {
+  require_finish_not_begun(context, replica);
   bool bounded = !std::holds_alternative<stream::OpenEnded>(until);
   stream::Stream stream(context.stream_options(bounded), replica, lease);
   StreamRun run;

@@ -47,6 +47,11 @@ auto recording_errors(const Context& context, EventFile& events, Work&& work) ->
   }
 }
 
+// `finish` makes foreign keys, triggers and rules that were left for the end, where the role may not switch them off.
+// From then on no change may be applied: they would fire for it.
+inline constexpr std::string_view kFinishBegun = "finish_begun";
+bool finish_has_begun(state::Store& store, const state::Replica& replica);
+
 struct StreamRun {
   stream::Ended ended = stream::Ended::stopped;
   stream::StreamStatus status;

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <pgbaton/catalog/server.hpp>
+
 #include "build.hpp"
 #include "programs.hpp"
 #include "registry.hpp"
@@ -20,7 +22,7 @@ void blocker(Findings& findings, std::string id, std::string object, std::string
 struct Rights {
   std::string role;
   bool superuser = false, create_database = false, owns_live = false, may_signal = false, may_install = false;
-  bool may_use_tablespace = false;
+  bool may_use_tablespace = false, may_set_replica_role = false;
 };
 
 Rights read_rights(pg::Control& connection, const std::string& live) {
@@ -68,6 +70,13 @@ void check_rights(const Options& options, const Rights& rights, const std::strin
     blocker(findings, "rebuild.tablespace", live,
             fmt::format("role {} may make nothing in the tablespace of the live database", rights.role),
             fmt::format("GRANT CREATE ON TABLESPACE … TO {}; see \\l+ in psql.", role));
+  if (!rights.may_set_replica_role && options.mode == Mode::follow)
+    blocker(findings, "rebuild.replica_role", rights.role,
+            "the role may not set session_replication_role: a generation that is streamed into would serve without "
+            "foreign keys, triggers and rules",
+            fmt::format("GRANT SET ON PARAMETER session_replication_role TO {}; (15 and newer), or --mode once, which "
+                        "makes them before the swap.",
+                        role));
   if (!rights.may_signal && options.readers == Readers::terminate)
     blocker(findings, "rebuild.signal", rights.role, "the role may not end the sessions of other roles at the swap",
             fmt::format("GRANT pg_signal_backend TO {}, or wait for them with --readers wait.", role));
@@ -90,7 +99,9 @@ std::vector<snapshot::Finding> check_place(const Options& options) {
   std::string live = live_name(options.place);
   check_name(options, live, findings);
   auto connection = snapshot::open_read_only(endpoint_of(options.place, options.place.maintenance_db));
-  check_rights(options, read_rights(*connection, live), live, findings);
+  auto rights = read_rights(*connection, live);
+  rights.may_set_replica_role = catalog::may_set_replica_role(*connection, Side::target);
+  check_rights(options, rights, live, findings);
   return findings;
 }
 
@@ -118,7 +129,7 @@ std::vector<snapshot::Finding> check_both_sides(const Options& options) {
         fmt::format("select coalesce((select pg_get_userbyid(datdba) from pg_catalog.pg_database where datname = {0}), "
                     "current_user), exists (select from pg_catalog.pg_database where datname = {0})",
                     quote_literal(live_name(options.place))));
-    both.new_database_owner = row[0].as<std::string>();
+    both.new_database = {live_name(options.place), row[0].as<std::string>()};
     if (row[1].as<bool>()) both.clone.schema_options.settings = false;  // the live database's count
   });
   both.with_target = true;

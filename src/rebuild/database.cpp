@@ -14,7 +14,7 @@ namespace pgbaton::rebuild {
 namespace {
 
 constexpr Milliseconds kPoll{50};
-constexpr std::string_view kInUse = "55006";
+constexpr std::string_view kInUse = "55006", kDuplicateDatabase = "42P04";
 
 struct Made {
   std::string encoding, collate, ctype, provider, locale, icu_rules, owner, tablespace;
@@ -82,12 +82,14 @@ void append(snapshot::RemovalReport& to, snapshot::RemovalReport&& from) {
 
 void create_database(Registry& registry, Generation& generation, const std::optional<Generation>& live) {
   const auto name = generation.database();
-  if (registry.exists(name))
-    throw Error(ErrorKind::preflight, fmt::format("there is a database {} that no rebuild of this registry made", name))
-        .side(Side::target)
-        .hint("Rename or drop it; generations are called so.");
-  registry.run("making database " + name,
-               create_statement(name, model(registry, live), registry.connection().server_version()));
+  const auto statement = create_statement(name, model(registry, live), registry.connection().server_version());
+  registry.creating(generation, true);
+  try {
+    registry.run("making database " + name, statement);
+  } catch (const Error& error) {
+    if (error.sqlstate() == kDuplicateDatabase) registry.creating(generation, false);  // somebody else's, made just now
+    throw;
+  }
   PGBATON_FAILPOINT("rebuild_database_made");
   registry.created(generation);
   PGBATON_FAILPOINT("rebuild_database_recorded");
@@ -159,7 +161,7 @@ snapshot::RemovalReport remove_generation(Registry& registry, const Generation& 
   const auto oid = registry.oid_of(name);
   if (oid != 0 && generation.oid != 0 && oid != generation.oid) {
     report.left.push_back(fmt::format("database {}: another one than the rebuild made; it stays", name));
-  } else if (oid != 0) {
+  } else if (oid != 0 && generation.begun) {
     end_sessions(registry, name);
     if (generation.oid != 0 && connectable(registry, name)) report = release_replica(registry, generation);
     if (!report.left.empty()) return report;

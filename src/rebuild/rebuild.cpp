@@ -67,11 +67,7 @@ void log_report(const snapshot::RemovalReport& report) {
 
 void preflight(const Options& options) {
   require_readable(options.sql_files);
-  snapshot::CheckOptions check_options;
-  check_options.clone = options.clone;
-  check_options.with_target = false;
-  snapshot::require_no_blocker(snapshot::check_routes(check_options), kCheckCommand);
-  snapshot::require_no_blocker(check(options), kCheckCommand);
+  snapshot::require_no_blocker(check_both_sides(options), kCheckCommand);
 }
 
 // What was made goes at once; what cannot go now goes with the next run.

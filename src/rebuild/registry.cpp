@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <pgbaton/base/failpoint.hpp>
+#include <pgbaton/base/log.hpp>
 #include <pgbaton/state/store.hpp>
 
 #include <unistd.h>
@@ -14,7 +15,8 @@ namespace pgbaton::rebuild {
 namespace {
 
 constexpr std::string_view kColumns =
-    "id, live_database, replica, state, built, coalesce(database_oid, 0)::bigint as oid, on_source, source, "
+    "id, live_database, replica, state, built, coalesce(database_oid, 0)::bigint as oid, "
+    "database_oid is not null as begun, on_source, source, "
     "position_lsn, "
     "to_char(started_at at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as started_at, "
     "to_char(live_at at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as live_at, "
@@ -28,6 +30,7 @@ Generation read(const pqxx::row& row) {
   generation.state = row["state"].c_str();
   generation.built = row["built"].as<bool>();
   generation.oid = row["oid"].as<std::uint32_t>();
+  generation.begun = row["begun"].as<bool>();
   generation.on_source = row["on_source"].c_str();
   generation.source = row["source"].c_str();
   generation.position = require_lsn(row["position_lsn"].c_str(), "position_lsn");
@@ -171,11 +174,15 @@ std::optional<Generation> Registry::settle_live() {
   if (known && known->oid == oid) return known;
   if (known) forget(*known);  // dropped, or replaced by hand
   if (oid == 0) return std::nullopt;
-  run("recording the live database",
-      fmt::format("insert into pgbaton.generation (live_database, replica, state, built, database_oid) values ({}, {}, "
-                  "'live', false, {})",
-                  quote_literal(live_), quote_literal(place_.names.name), oid));
-  return live();
+  for (;;) {
+    run("recording the live database",
+        fmt::format("insert into pgbaton.generation (live_database, replica, state, built, database_oid) values ({}, "
+                    "{}, 'live', false, {})",
+                    quote_literal(live_), quote_literal(place_.names.name), oid));
+    const auto recorded = live();
+    if (!exists(recorded->kept_name())) return recorded;  // what it will be called after the swap
+    forget(*recorded);
+  }
 }
 
 Generation Registry::previous(const std::optional<Generation>& live) {
@@ -192,14 +199,33 @@ Generation Registry::previous(const std::optional<Generation>& live) {
 }
 
 Generation Registry::begin(const std::string& mode) {
+  for (;;) {
+    auto generation = insert(mode);
+    if (!exists(generation.kept_name())) {
+      PGBATON_FAILPOINT("rebuild_recorded");
+      return generation;
+    }
+    log::info("database {} is not of this registry: it stays, and so does its number", generation.kept_name());
+    forget(generation);
+  }
+}
+
+Generation Registry::insert(const std::string& mode) {
   const auto rows = run(
       "recording a new generation",
       fmt::format("insert into pgbaton.generation (live_database, replica, state, built, source, mode, writer_host, "
                   "writer_pid) values ({}, {}, 'building', true, {}, {}, {}, {}) returning {}",
                   quote_literal(live_), quote_literal(place_.names.name), quote_literal(describe_source(place_.source)),
                   quote_literal(mode), quote_literal(host_name()), getpid(), kColumns));
-  PGBATON_FAILPOINT("rebuild_recorded");
   return read(rows[0]);
+}
+
+void Registry::creating(Generation& generation, bool begun) {
+  require_one(run("recording that a database will be made",
+                  fmt::format("update pgbaton.generation set database_oid = {} where id = {} and state = 'building'",
+                              begun ? "0" : "null", generation.id)),
+              "recording that a database will be made");
+  generation.begun = begun;
 }
 
 void Registry::created(Generation& generation) {

@@ -11,7 +11,8 @@ struct Generation {
   std::int64_t id = 0;
   std::string live, replica, state, on_source, source, started_at, live_at;
   bool built = true;
-  std::uint32_t oid = 0;  // 0: not made yet
+  std::uint32_t oid = 0;  // 0: not known to have been made
+  bool begun = false;     // CREATE DATABASE was about to be sent: a database of the name is this generation's
   Lsn position;
   double age_seconds = -1;
   std::string database() const { return state == "live" ? live : kept_name(); }
@@ -44,7 +45,9 @@ class Registry {
   std::optional<Generation> settle_live();
   // The newest earlier one than `live` that went last. Error(usage) when there is none.
   Generation previous(const std::optional<Generation>& live);
+  // An id whose database name is free: another registry's generations, and anybody's databases, may have such names.
   Generation begin(const std::string& mode);
+  void creating(Generation& generation, bool begun);
   void created(Generation& generation);  // reads the oid
   void store_position(const Generation& generation, Lsn position);
   void store_on_source(Generation& generation, const std::string& base);
@@ -62,6 +65,7 @@ class Registry {
 
  private:
   bool try_lock();
+  Generation insert(const std::string& mode);
   Error held_elsewhere();
   Place place_;
   std::string live_;

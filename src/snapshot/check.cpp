@@ -89,7 +89,7 @@ CheckSide open_side(const pg::Endpoint& endpoint) {
 TablePlan read_only_plan(const CheckOptions& options, CheckSide& source, pg::Control* target) {
   CloneOptions clone = options.clone;
   if (clone.keyless == Keyless::full) clone.keyless = Keyless::insert_only;
-  return plan_tables(*source.connection, options.new_database_owner ? nullptr : target, clone);
+  return plan_tables(*source.connection, options.new_database ? nullptr : target, clone);
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ select r.rolname from pg_db_role_setting s join pg_roles r on r.oid = s.setrole
 pqxx::result may_create_in_schema(const CheckOptions& options, CheckSide& target, const std::string& schema,
                                   const std::string& owner) {
   pqxx::nontransaction tx(*target.connection);
-  if (!options.new_database_owner)
+  if (!options.new_database)
     return tx.exec_params(
         "select has_schema_privilege(r.oid, n.oid, 'CREATE') from pg_namespace n, pg_roles r where n.nspname = $1 and "
         "r.rolname = $2",
@@ -90,7 +90,7 @@ pqxx::result may_create_in_schema(const CheckOptions& options, CheckSide& target
   return tx.exec_params(
       "select $4 < 15 or pg_has_role(r.oid, d.oid, 'USAGE') from pg_roles r, pg_roles d where r.rolname = $2 and "
       "d.rolname = $3 and $1 = 'public'",
-      schema, owner, *options.new_database_owner, target.server.major());
+      schema, owner, options.new_database->owner, target.server.major());
 }
 
 void check_owners_schemas(const CheckOptions& options, CheckSide& source, CheckSide& target, Findings& findings) {
@@ -105,13 +105,13 @@ void check_owners_schemas(const CheckOptions& options, CheckSide& source, CheckS
     findings.blocker(
         "target.owner_schema", role,
         fmt::format("it owns objects in schema {} on the source, and on the target it may not create there", name),
-        options.new_database_owner ? schema == "public"
-                                         ? fmt::format("GRANT {} TO {}; on the target, whose schema public belongs to "
-                                                       "the owner of the database since 15; or use --no-owner.",
-                                                       quote_identifier(*options.new_database_owner), role)
-                                         : "A new database cannot be prepared for that: use --no-owner."
-                                   : fmt::format("{}GRANT CREATE ON SCHEMA {} TO {}; on the target, or use --no-owner.",
-                                                 exists ? "" : fmt::format("CREATE SCHEMA {}; ", name), name, role));
+        options.new_database ? schema == "public"
+                                   ? fmt::format("GRANT {} TO {}; on the target, whose schema public belongs to "
+                                                 "the owner of the database since 15; or use --no-owner.",
+                                                 quote_identifier(options.new_database->owner), role)
+                                   : "A new database cannot be prepared for that: use --no-owner."
+                             : fmt::format("{}GRANT CREATE ON SCHEMA {} TO {}; on the target, or use --no-owner.",
+                                           exists ? "" : fmt::format("CREATE SCHEMA {}; ", name), name, role));
   }
 }
 
@@ -221,7 +221,7 @@ void check_extensions(const CheckOptions& options, CheckSide& source, CheckSide&
               quote_literal(names.back()) + "; names the tables.");
   }
   auto available = load_available(*target.connection, names);
-  if (options.new_database_owner)
+  if (options.new_database)
     for (auto& [name, extension] : available) extension.installed_version.clear();
   for (const auto& [name, version] : used) {
     if (const auto found = available.find(name); found != available.end())
@@ -319,7 +319,7 @@ void check_needs(const CheckOptions& options, CheckSide& source, CheckSide& targ
   check_extensions(options, source, target, findings);
   check_tablespaces(options, source, target, plan, findings);
   check_event_triggers(source, target, findings);
-  if (options.new_database_owner) return;  // it owns what the new database has
+  if (options.new_database) return;  // it owns what the new database has
   check_schema_rights(target, plan, findings);
   check_database_settings(options, source, target, findings);
 }

@@ -44,6 +44,21 @@ void check_reserved_schema(CheckSide& source, Findings& findings) {
                      "ALTER SCHEMA pgbaton RENAME TO …; if it is to be carried.");
 }
 
+// Its triggers would be carried like anybody's, and refuse every write on the copy, too.
+void check_fence(CheckSide& source, Findings& findings) {
+  pqxx::nontransaction tx(*source.connection);
+  const auto about = tx.exec(
+      "select coalesce(obj_description(oid, 'pg_namespace'), '') from pg_namespace where nspname = "
+      "'pgbaton_fence'");
+  if (about.empty()) return;
+  findings.blocker(
+      "source.fenced", "pgbaton_fence",
+      fmt::format("a switchover has closed this database for writers{}{}", about[0][0].size() == 0 ? "" : ": ",
+                  about[0][0].c_str()),
+      "After a flip the source is the other side. One that was given up is opened with `pgbaton switchover "
+      "--undo`.");
+}
+
 void check_slot_failover(const CheckOptions& options, CheckSide& source, Findings& findings) {
   if (!options.clone.slot_failover) return;
   if (source.server.major() < kFailoverSlots) {
@@ -150,6 +165,7 @@ void check_source_server(const CheckOptions& options, CheckSide& source, Finding
     check_names(options, connection, findings);
     check_open_transactions(options, connection, findings);
     check_reserved_schema(source, findings);
+    check_fence(source, findings);
     check_pg_dump(options, source.server, findings);
   });
 }

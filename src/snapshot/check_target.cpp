@@ -14,14 +14,15 @@ namespace {
 
 // The same server is fine, the same database is not. Without the right to read the system identifier the moment of the
 // server's start, to the microsecond, tells servers apart.
-void check_same_database(CheckSide& source, CheckSide& target, Findings& findings) {
+void check_same_database(const CheckOptions& options, CheckSide& source, CheckSide& target, Findings& findings) {
   auto started = [](pg::Control& connection) {
     pqxx::nontransaction tx(connection);
     return tx.exec1("select pg_postmaster_start_time()::text")[0].as<std::string>();
   };
   bool same_server = source.server.system_identifier == target.server.system_identifier &&
                      started(*source.connection) == started(*target.connection);
-  if (same_server && source.server.database == target.server.database)
+  const auto& replaced = options.new_database ? options.new_database->live : target.server.database;
+  if (same_server && source.server.database == replaced)
     findings.blocker("pair.same_database", source.server.database, "source and target are the same database",
                      "Look at --source and --target: the target must be another database.");
 }
@@ -118,14 +119,14 @@ void check_forced_row_security(CheckSide& source, CheckSide& target, const Table
 
 void check_target(const CheckOptions& options, CheckSide& target, Findings& findings) {
   const auto& server = target.server;
-  if (!options.new_database_owner) check_replica(options, target, findings);
+  if (!options.new_database) check_replica(options, target, findings);
   if (server.major() < 12)
     findings.blocker("target.version", "target", "PostgreSQL " + server.version_text + " is too old",
                      "Majors 12 to 18 are supported.");
   if (server.in_recovery)
     findings.blocker("target.in_recovery", "target", "the server is a standby and cannot be written",
                      "Give the primary's connection string.");
-  if (!options.resume && !options.new_database_owner && !server.may_create_in_database)
+  if (!options.resume && !options.new_database && !server.may_create_in_database)
     findings.blocker("target.create_right", server.user, "the role may not create schemas in the target database",
                      fmt::format("GRANT CREATE ON DATABASE {} TO {};", quote_identifier(server.database),
                                  quote_identifier(server.user)));
@@ -145,14 +146,14 @@ void check_target(const CheckOptions& options, CheckSide& target, Findings& find
 
 void check_pair(const CheckOptions& options, CheckSide& source, CheckSide& target, const TablePlan& plan,
                 Findings& findings) {
-  if (!options.new_database_owner) check_same_database(source, target, findings);
+  check_same_database(options, source, target, findings);
   if (source.server.major() > target.server.major())
     findings.warning("pair.older_target", "target",
                      fmt::format("major {} is older than the source's {}: newer features may not fit",
                                  target.server.major(), source.server.major()),
                      "Use a target that is not older than the source.");
   if (options.resume) return;  // made already
-  if (options.new_database_owner)
+  if (options.new_database)
     return pg::control(Side::target, "comparing both sides", [&] {
       if (options.clone.schema == SchemaMode::full) check_needs(options, source, target, plan, findings);
       check_forced_row_security(source, target, plan, findings);

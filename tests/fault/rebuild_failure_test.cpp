@@ -316,6 +316,9 @@ TEST_F(RebuildFailureTest, MissingRightsAreNamed) {
   EXPECT_EQ(Tool::run(line("check", {"--rebuild"}, "able")).code, 0);
   const auto able = Tool::run(line("rebuild", {"--keep", "0"}, "able"));
   EXPECT_EQ(able.code, 0) << able;
+  const auto follow = Tool::run(line("rebuild", {"--mode", "follow"}, "able"));
+  EXPECT_EQ(follow.code, 3) << "it would serve without foreign keys: " << follow;
+  EXPECT_THAT(follow.err, HasSubstr("session_replication_role"));
   // What it is told of another role's session is little, and enough to end it; a superuser's stays, and is waited for
   // without keeping new connections waiting.
   target().exec("create role reader login; create role boss login superuser");

@@ -252,6 +252,29 @@ void RebuildTest::expect_kills_and_a_lost_source_leave_nothing() {
   expect_clean(1);
 }
 
+// Names like those of generations are free to everybody, and to another registry.
+TEST_F(RebuildTest, DatabasesOfOthersStay) {
+  create_tables();
+  target().exec("create database shop__g1");
+  target().exec("create table precious (id int)", "shop__g1");
+  ASSERT_EQ(rebuild().code, 0);
+  ASSERT_EQ(rebuild().code, 0);
+  EXPECT_EQ(databases("shop\\_\\_g%"), 2) << "that of somebody, and the kept one";
+  target().exec("create database registry");
+  const auto other = rebuild({"--maintenance-db", "registry"});
+  EXPECT_EQ(other.code, 0) << other;
+  EXPECT_EQ(databases("shop\\_\\_g2"), 1) << "kept by the first registry";
+  EXPECT_EQ(target().number("select count(*) from pg_class where relname = 'precious'", "shop__g1"), 1);
+  // What is committed to the live database after the copy would be gone with it.
+  for (const auto* command : {"check", "rebuild"}) {
+    Arguments itself{command, "--source", shop(), "--target", shop()};
+    if (std::string(command) == "check") itself.emplace_back("--rebuild");
+    const auto refused = Tool::run(itself);
+    EXPECT_EQ(refused.code, 3) << refused;
+    EXPECT_THAT(refused.out + refused.err, HasSubstr("source and target are the same database"));
+  }
+}
+
 // Every failpoint of the rebuild is killed at by one of these tests.
 TEST(RebuildFailpoints, AllAreKilledAt) {
   const std::string folder = "../../src/rebuild/";

@@ -42,6 +42,42 @@ TEST_F(FinishTest, ForcedWithoutTheSourceNamesTheForeignKeysThatAreMissing) {
   EXPECT_THAT(forced.out, ::testing::HasSubstr("foreign keys"));
 }
 
+// A trigger that comes with finish would fire for changes that are applied afterwards.
+TEST_F(FinishTest, InterruptedBehindTheTriggersItAppliesNoMore) {
+  source().exec(
+      "create table stamped (id int primary key, n int default 0); create function stamp() returns trigger language "
+      "plpgsql as $$ begin new.n := new.n + 1; return new; end $$; create trigger stamp before insert or update on "
+      "stamped for each row execute function stamp(); insert into stamped values (1)");
+  clone_as_owner();
+  Arguments finish{"finish", "--source", source().conninfo(), "--target", target().conninfo("shop", "app")};
+  const auto killed = Tool::run(finish, Milliseconds(60'000), {{"PGBATON_FAILPOINTS", "finish_deferred=kill"}});
+  ASSERT_EQ(killed.code, 137) << killed;
+  source().exec("insert into stamped values (2)");
+  const auto follow = as_owner("follow", {"--until", "caught-up"});
+  EXPECT_EQ(follow.code, 3) << follow;
+  EXPECT_THAT(follow.err, ::testing::HasSubstr("Run `pgbaton finish` again"));
+  const auto again = as_owner("finish");
+  EXPECT_EQ(again.code, 0) << again;
+  EXPECT_EQ(target().scalar("select string_agg(s::text, ' ') from stamped s", "shop"), "(1,1)");
+  EXPECT_EQ(foreign_keys(), 1);
+}
+
+// Nothing of it is in the stream; the end is the last moment to tell.
+TEST_F(FinishTest, SaysWhatMayDifferAllTheSame) {
+  source().exec(
+      "create table keyless (n int); insert into keyless values (1); create materialized view seen as select count(*) "
+      "from keyless");
+  clone_until_caught_up({"--keyless", "insert-only"});
+  source().exec("update keyless set n = 2; select lo_from_bytea(0, 'x')");
+  ASSERT_TRUE(source().wait_until("select n_tup_upd from pg_stat_user_tables where relname = 'keyless'", "1"));
+  const auto result = run("finish");
+  EXPECT_EQ(result.code, 0) << result;
+  for (const auto* words :
+       {R"(BUT  "public"."keyless" has had 1 UPDATEs)", "BUT  1 large object on the source and 0 on",
+        R"(REFRESH MATERIALIZED VIEW "public"."seen";)"})
+    EXPECT_THAT(result.out, ::testing::HasSubstr(words));
+}
+
 TEST_F(FinishTest, SequencesOfAnotherDatabaseAreAnError) {
   source().exec("create sequence q");
   const auto result = run("sequences");

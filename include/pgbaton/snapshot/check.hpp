@@ -31,9 +31,12 @@ struct CheckOptions {
   CloneOptions clone;  // filter, schema mode, names …; its endpoints are used as far as the flags below say
   bool with_source = true, with_target = true;
   bool resume = false;  // the replica exists: its own objects and tables are no findings
-  // Set: the target database is still to be made, from template0 and for this owner. The target's endpoint is another
-  // database of that server, which is asked for what does not depend on the database.
-  std::optional<std::string> new_database_owner;
+  // Set: the target database is still to be made, from template0, and then takes the place of `live`. The target's
+  // endpoint is another database of that server, which is asked for what does not depend on the database.
+  struct NewDatabase {
+    std::string live, owner;
+  };
+  std::optional<NewDatabase> new_database;
 };
 
 // Whether both connection strings lead to one server each, and to itself: asked before any other question. With a
