@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <pgbaton/catalog/server.hpp>
+#include <pgbaton/state/store.hpp>
 
 #include "build.hpp"
 #include "programs.hpp"
@@ -44,6 +45,13 @@ Rights read_rights(pg::Control& connection, const std::string& live) {
         quote_literal(live)));
     return Rights{row[0].c_str(),    row[1].as<bool>(), row[2].as<bool>(), row[3].as<bool>(),
                   row[4].as<bool>(), row[5].as<bool>(), row[6].as<bool>()};
+  });
+}
+
+bool exists(pg::Control& connection, const std::string& database) {
+  return pg::control(Side::target, "looking for the live database", [&] {
+    pqxx::nontransaction tx(connection);
+    return !tx.exec("select from pg_catalog.pg_database where datname = " + quote_literal(database)).empty();
   });
 }
 
@@ -92,6 +100,23 @@ void check_name(const Options& options, const std::string& live, Findings& findi
             fmt::format("Give the live database a name of at most {} bytes.", kLongestName));
 }
 
+// Only the replica of the name that is rebuilt is taken off the source with the generation that goes.
+void check_other_replicas(const Options& options, const std::string& live, bool exists, Findings& findings) {
+  if (!exists) return;
+  auto connection = snapshot::open_read_only(endpoint_of(options.place, live));
+  const auto& own = options.place.names.name;
+  for (const auto& name : state::Store(*connection).replica_names())
+    if (name != own && !name.starts_with(own + "__"))  // the copy of a resync is its own
+      blocker(
+          findings, "rebuild.other_replica", name,
+          fmt::format("database {} is the target of this replica: it would end at the swap, and its slot stay on "
+                      "the source",
+                      live),
+          fmt::format("End it first: pgbaton finish --name {0}, or pgbaton drop --name {0}. Or rebuild it under that "
+                      "name.",
+                      name));
+}
+
 }  // namespace
 
 std::vector<snapshot::Finding> check_place(const Options& options) {
@@ -102,6 +127,7 @@ std::vector<snapshot::Finding> check_place(const Options& options) {
   auto rights = read_rights(*connection, live);
   rights.may_set_replica_role = catalog::may_set_replica_role(*connection, Side::target);
   check_rights(options, rights, live, findings);
+  check_other_replicas(options, live, exists(*connection, live), findings);
   return findings;
 }
 

@@ -265,6 +265,16 @@ TEST_F(RebuildTest, DatabasesOfOthersStay) {
   EXPECT_EQ(other.code, 0) << other;
   EXPECT_EQ(databases("shop\\_\\_g2"), 1) << "kept by the first registry";
   EXPECT_EQ(target().number("select count(*) from pg_class where relname = 'precious'", "shop__g1"), 1);
+  // Another replica of the live database would end with it.
+  target().exec("create database copy");
+  ASSERT_EQ(
+      Tool::run({"clone", "--name", "other", "--source", source().conninfo(), "--target", target().conninfo("copy")})
+          .code,
+      0);
+  const auto taken =
+      Tool::run({"rebuild", "--name", "mine", "--source", source().conninfo(), "--target", target().conninfo("copy")});
+  EXPECT_EQ(taken.code, 3) << taken;
+  EXPECT_THAT(taken.err, HasSubstr("pgbaton drop --name other"));
   // What is committed to the live database after the copy would be gone with it.
   for (const auto* command : {"check", "rebuild"}) {
     Arguments itself{command, "--source", shop(), "--target", shop()};
