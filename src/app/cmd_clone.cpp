@@ -8,6 +8,7 @@
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/base/words.hpp>
 #include <pgbaton/snapshot/check.hpp>
+#include <pgbaton/source/history.hpp>
 
 #include <set>
 
@@ -106,12 +107,28 @@ snapshot::CloneSummary copy(const Context& context, state::Lease& lease) {
   });
 }
 
+// What the slot is said to keep it must keep: a copied replica may be looked at again long after. A source that is away
+// just after its copy is no loss.
+void require_unbroken_stream(const Context& context, state::Store& store, bool copied_now) {
+  const auto replica = require_replica(context, store);
+  try {
+    auto source = pg::open_control(context.source(), "history");
+    source::require_history(
+        store, *source, context.source(), replica,
+        source::expected_history(replica, store.load_progress(replica), store.load_tables(replica)));
+  } catch (const Error& error) {
+    if (!copied_now || error.action() != Action::retry) throw;
+    log::warning("whether the slot is still there could not be looked at: {}", error.describe());
+  }
+}
+
 // What follows the copy: nothing, a bounded catch-up, or a stream without end.
 RunResult hand_over(const Context& context, state::Store& store, state::Lease& lease) {
   RunResult result{"clone", context.names.name, "copied", copy(context, lease), std::nullopt, {}};
   const Options& options = context.options;
   pg::revive(store.connection(), context.target(), "state");  // the copy goes on through a restart of the target
   if (!options.follow && options.until.empty()) {
+    require_unbroken_stream(context, store, result.clone->tables > 0);
     SourceWatch(context, require_replica(context, store));  // a stream would look by itself
     log::info("copied; slot {} keeps the changes until `pgbaton follow` applies them", context.names.base);
     return result;

@@ -48,12 +48,15 @@ void warn_of_deferred(const Context& context) {
   }
 }
 
-// Nothing was there: without --name another replica was meant. Who names one can repeat the command.
-void refuse_another_name(const Context& context) {
-  if (!context.options.name.empty()) return;
+// Nothing was there: without --name another replica was meant. Who names one can repeat the command, and reads which
+// there are, should the name be a slip.
+void tell_of_others(const Context& context) {
   auto target = pg::open_control(context.target(), "drop");
   state::Store store(*target);
-  if (!known_replicas(store).empty()) throw no_such_replica(context, store);
+  const auto known = known_replicas(store);
+  if (known.empty()) return;
+  if (context.options.name.empty()) throw no_such_replica(context, store);
+  log::warning("nothing was removed: there is no replica named {} on this target; {}", context.names.name, known);
 }
 
 }  // namespace
@@ -122,7 +125,7 @@ int run_drop(Context& context) {
   if (!source_is_gone) context.source();  // a missing connection string is told before anything is connected
   auto lease = take_lease(context);
   auto report = source_is_gone ? drop_target_side(context) : drop_both_sides(context);
-  if (report.removed.empty() && report.left.empty()) refuse_another_name(context);
+  if (report.removed.empty() && report.left.empty()) tell_of_others(context);
   RemovalResult result;
   result.report = report;
   print_removal(context, result);

@@ -1,4 +1,6 @@
+#include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
 
 #include <algorithm>
 
@@ -46,6 +48,20 @@ int report_verified(const Context& context, const verify::Report& report) {
   return code;
 }
 
+namespace {
+
+// Who asks for tables of which none can be compared must not read success. A replica without tables has nothing to
+// show.
+void require_something_compared(const verify::Report& report) {
+  if (!report.tables.empty() || report.not_compared.empty()) return;
+  const auto& first = report.not_compared.front();
+  throw Error(ErrorKind::usage, fmt::format("nothing was compared: {}", first.reason))
+      .table(first.name.quoted())
+      .hint("Choose other tables with --include-table; `pgbaton status` lists those that are streamed.");
+}
+
+}  // namespace
+
 int run_verify(Context& context) {
   context.source();  // a missing or malformed connection string is told before anything is connected
   const auto options = verify_options(context);
@@ -57,7 +73,13 @@ int run_verify(Context& context) {
     if (!replica.history_break) SourceWatch(context, replica);  // what no row tells, as of now
   }
   EventFile events(context);
-  return report_verified(context, verify::run(options, context.stop));
+  const auto report = verify::run(options, context.stop);
+  const int code = report_verified(context, report);
+  for (const auto& table : report.not_compared)
+    if (table.resync)
+      log::warning("not compared, and behind the others until its resync is over: {}", table.name.quoted());
+  if (code == 0) require_something_compared(report);
+  return code;
 }
 
 }  // namespace pgbaton::app

@@ -30,7 +30,8 @@ struct Look {
   Lsn applied_lsn, largest_boundary;
   state::Report report;
   std::vector<state::Doubt> doubts;
-  std::string known;  // other replicas, when there is none of this name
+  std::string known;        // other replicas, when there is none of this name
+  bool being_made = false;  // its row came a moment after the look
 };
 
 Look look(pg::Control& target, const std::string& name) {
@@ -38,6 +39,7 @@ Look look(pg::Control& target, const std::string& name) {
   Look now;
   now.replica = store.load_replica(name);
   if (!now.replica) now.known = known_replicas(store);
+  if (!now.replica) now.being_made = std::ranges::count(store.replica_names(), name) > 0;
   if (!now.replica) return now;
   now.writer_holds = state::Lease::held(target, name);
   if (now.replica->phase < state::Phase::streaming) return now;
@@ -120,7 +122,7 @@ class Waiter {
   // At once and once: whoever waits for something that nobody does should not learn it at the timeout.
   void say_what_is_missing(const Look& now) {
     if (now.replica && now.writer_holds) missing_.clear();
-    if (now.replica && now.writer_holds) return;
+    if (now.being_made || (now.replica && now.writer_holds)) return;
     auto text = now.replica ? fmt::format("no writer runs for replica {} (phase {}): `pgbaton {}` would go on",
                                           context_.names.name, seen_,
                                           now.replica->phase < state::Phase::streaming ? "clone" : "follow")

@@ -18,10 +18,18 @@ namespace {
 
 constexpr std::string_view kPlainPassword = "allow_plain_password";
 
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
 // Values are never quoted in these messages: they may be connection strings.
 struct Reader {
   const std::string& path;
   Options& options;
+  std::vector<std::string> lines;
   std::set<std::string> seen;
 
   std::string place(const YAML::Node& node) const { return fmt::format("{}:{}", path, node.Mark().line + 1); }
@@ -41,6 +49,15 @@ struct Reader {
       result.push_back(item.Scalar());
     }
     return result;
+  }
+
+  // YAML takes a line "jobs" between others for a name without a value, as "jobs:" would be.
+  void require_colon(const YAML::Node& key) const {
+    const auto mark = key.Mark();
+    if (mark.line < 0 || static_cast<std::size_t>(mark.line) >= lines.size()) return;
+    const auto& line = lines[static_cast<std::size_t>(mark.line)];
+    if (line.find(':', std::min(line.size(), static_cast<std::size_t>(mark.column))) == line.npos)
+      throw wrong(key, "a colon is missing behind the name", "Write \"name: value\".");
   }
 
   std::string scalar(const YAML::Node& node, std::string_view what) const {
@@ -109,7 +126,7 @@ struct Reader {
     }
     if (!seen.insert(std::string(spec->name)).second)
       throw wrong(key, fmt::format("{} stands here for the second time", spec->name), "Remove one of the two.");
-    if (value.IsNull()) return;  // "key:" without a value leaves the default
+    if (value.IsNull()) return require_colon(key);  // "key:" without a value leaves the default
     auto texts = values(*spec, value);
     if (texts.empty()) return;
     assign(*spec, options, texts, fmt::format("{}: {}", place(key), name));
@@ -134,7 +151,7 @@ void load_config_file(const std::string& path, Options& options) {
         .hint("The file is YAML: one \"name: value\" per line; quote values that hold ': ' or '#'.");
   }
   if (root.IsNull()) return;
-  Reader reader{path, options, {}};
+  Reader reader{path, options, split_lines(text.str()), {}};
   if (!root.IsMap()) throw reader.wrong(root, "a map of options is expected", "Write one \"name: value\" per line.");
   for (const auto& entry : root) {
     if (!entry.first.IsScalar()) throw reader.wrong(entry.first, "a name is expected", "Write \"name: value\".");

@@ -154,7 +154,9 @@ std::string help_text(std::string_view name) {
   text += "\n" + paragraphs(command->description);
   text += options_text(command->use);
   if (command->use == kSwitchover) {
-    text += "\nSection `switchover:` of the file (scripts/pgbaton.example.yaml explains each):\n";
+    text +=
+        "\nSection `switchover:` of the file (pgbaton.example.yaml, in scripts/ or share/doc/pgbaton, explains "
+        "each):\n";
     for (const auto& spec : switchover_settings()) text += section_line(spec);
   }
   text += fmt::format("\n{}\nExamples:\n{}", exit_codes_text(), indented(command->examples));

@@ -117,7 +117,7 @@ void stream_metrics(Exposition& out, const Seen& seen) {
   const auto* known = live != nullptr && live->status.source_flush_lsn ? &live->status : nullptr;
   if (seen.report && seen.report->replica) {
     position_metrics(out, *seen.report, known);
-    lag_metrics(out, *seen.report, known);
+    if (live == nullptr || live->status.connected) lag_metrics(out, *seen.report, known);
   }
   const auto rate = [&](std::string_view name, std::string_view help, std::string_view reported, auto of_live) {
     const double value = live != nullptr ? of_live(*live) : (seen.report ? seen.report->reported(reported) : -1);

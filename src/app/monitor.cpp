@@ -67,12 +67,14 @@ HistoryPoint history_point(const Seen& seen) {
   if (report != nullptr && report->slot) held = known(static_cast<double>(report->slot->held_bytes));
   if (seen.stream && seen.stream->running && seen.stream->status.source_flush_lsn) {
     const auto& status = seen.stream->status;
-    lag = distance(status.applied_lsn, status.source_flush_lsn);
-    lag_seconds = status.lag_seconds;
+    if (status.connected) {
+      lag = distance(status.applied_lsn, status.source_flush_lsn);
+      lag_seconds = status.lag_seconds;
+      written = seen.stream->source_bytes_per_second;
+    }
     if (status.slot_held_bytes >= 0) held = static_cast<double>(status.slot_held_bytes);
     transactions = seen.stream->transactions_per_second;
     changes = seen.stream->changes_per_second;
-    written = seen.stream->source_bytes_per_second;
   } else if (report != nullptr) {
     lag = known(static_cast<double>(report->lag_bytes()));
     lag_seconds = known(report->lag_seconds());

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <numeric>
 #include <ranges>
+#include <set>
 
 #include "command.hpp"
 #include "option_rules.hpp"
@@ -128,6 +129,10 @@ void assign(const OptionSpec& spec, Options& options, const std::vector<std::str
   if (values.empty())
     throw usage(origin + ": a value is missing", fmt::format("Write --{} {}.", spec.name, spec.value));
   refuse_secrets(spec, values, origin);
+  // A script's variable that is not set; the default in its place could mean another replica, or all of the tables.
+  if (std::ranges::any_of(values, [](const auto& value) { return value.find_first_not_of(" \t\r\n") == value.npos; }))
+    throw usage(origin + ": the value is empty", fmt::format("Is a variable not set? Write --{} {}, or leave --{} out.",
+                                                             spec.name, spec.value, spec.name));
   std::visit(Assign{spec, options, values, origin}, spec.field);
 }
 
@@ -242,10 +247,17 @@ std::string closest(std::string_view word, const std::vector<std::string_view>& 
     return row.back();
   };
   std::string_view best;
-  // A third of the word may be wrong; beyond that a guess would mislead.
+  // A third of the word may be wrong; beyond that a guess would mislead. Of a short word only letters that changed
+  // places.
+  constexpr std::size_t kShort = 4;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
-  for (std::string_view candidate : candidates)
-    if (std::size_t d = distance(candidate); d < best_distance) best = candidate, best_distance = d;
+  const auto letters = [](std::string_view text) { return std::multiset<char>(text.begin(), text.end()); };
+  for (std::string_view candidate : candidates) {
+    const std::size_t d = distance(candidate);
+    if (d >= best_distance || (d > 1 && word.size() <= kShort && letters(word) != letters(candidate))) continue;
+    best = candidate;
+    best_distance = d;
+  }
   return std::string(best);
 }
 

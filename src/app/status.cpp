@@ -199,8 +199,14 @@ Held StatusReport::held() const {
   return held;
 }
 
+bool StatusReport::stream_is_lost() const {
+  if (!history_problem.empty() || (replica && replica->history_break && !source_problem.empty())) return true;
+  const bool expected = replica && replica->phase > state::Phase::creating && source_problem.empty();
+  return expected && (!slot || !source::loss_reason(*slot).empty());
+}
+
 std::int64_t StatusReport::lag_bytes() const {
-  if (!replica || !source_flush_lsn || !progress.applied_lsn) return -1;
+  if (!replica || stream_is_lost() || !source_flush_lsn || !progress.applied_lsn) return -1;
   if (progress.applied_lsn >= source_flush_lsn) return 0;
   return static_cast<std::int64_t>(source_flush_lsn.value - progress.applied_lsn.value);
 }

@@ -52,6 +52,8 @@ struct StatusReport {
   Lsn oldest_deliverable_lsn() const;  // tombstones from here on are needed
   Lsn largest_boundary() const;
   // The stream's lag; -1 unknown.
+  // Slot or history are gone: no stream will ever make up what is behind.
+  bool stream_is_lost() const;
   std::int64_t lag_bytes() const;
   double lag_seconds() const;
   Held held() const;                   // what all of that says of the budget; only with `wal`

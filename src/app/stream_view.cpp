@@ -27,6 +27,8 @@ class StreamView : public View {
     auto changes = static_cast<std::int64_t>(changes_.update(seen.changes, now));
     auto transactions = static_cast<std::int64_t>(transactions_.update(seen.transactions, now));
     if (!seen.source_flush_lsn) return {"connecting"};
+    if (!seen.connected)
+      return {"not connected", fmt::format("applied {}", to_string(seen.applied_lsn)), "lag not known"};
     auto behind = seen.source_flush_lsn > seen.applied_lsn ? seen.source_flush_lsn.value - seen.applied_lsn.value : 0;
     std::vector<std::string> parts{
         fmt::format("applied {}", to_string(seen.applied_lsn)),

@@ -18,6 +18,8 @@ namespace pgbaton::app {
 
 namespace {
 
+constexpr std::string_view kExampleFile = "pgbaton.example.yaml (in scripts/, or share/doc/pgbaton)";
+
 using switchover::Settings;
 using Member = std::variant<bool Settings::*, std::string Settings::*, std::int64_t Settings::*,
                             std::uint64_t Settings::*, Milliseconds Settings::*, std::vector<std::string> Settings::*>;
@@ -77,7 +79,7 @@ struct Assign {
 
   Error wrong(const std::string& what) const {
     return Error(ErrorKind::usage, fmt::format("{}: {}", origin, what))
-        .hint("scripts/pgbaton.example.yaml explains every setting.");
+        .hint(fmt::format("{} explains every setting.", kExampleFile));
   }
   void operator()(bool Settings::*member) const {
     if (value != "true" && value != "false") throw wrong("neither true nor false");
@@ -119,7 +121,7 @@ const Setting& find_setting(const YAML::Node& key, const std::string& path) {
   }
   const auto near = closest(name, names);
   throw wrong(key, path, looks_like_conninfo(name) ? "no such setting" : fmt::format("no setting \"{}\"", name),
-              near.empty() ? "scripts/pgbaton.example.yaml lists them." : fmt::format("Did you mean {}?", near));
+              near.empty() ? fmt::format("{} lists them.", kExampleFile) : fmt::format("Did you mean {}?", near));
 }
 
 void read_setting(Settings& settings, const Setting& setting, const YAML::Node& value, const std::string& path) {

@@ -21,8 +21,14 @@ namespace {
 constexpr std::size_t kShown = 20;
 constexpr int kLongestValue = 60;
 
+// As it can be pasted into a command; plain names without quotes.
+std::string word(const std::string& name) {
+  const bool is_plain = !name.empty() && (name.front() < '0' || name.front() > '9') &&
+                        name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == name.npos;
+  return is_plain ? name : quote_identifier(name);
+}
 std::string plain(const QualifiedName& name) {
-  return name.schema + "." + name.name;
+  return word(name.schema) + "." + word(name.name);
 }
 
 std::string key_text(const verify::Difference& difference) {
@@ -76,6 +82,7 @@ std::string verify_text(const verify::Report& report, const std::string& name) {
       counted(report.rows(), "row"), format_duration(report.time), format_duration(report.longest_pause));
   for (const auto& doubt : report.doubts)
     text += fmt::format("{}: {}; {}\n", plain(doubt.table), doubt.reason, doubt.remedy);
+  if (report.tables.empty()) return text + "nothing was compared\n";
   if (report.differences_total == 0)
     return text + (report.doubts.empty() ? "no differences\n" : "no rows differ; what is named above does\n");
   text += counted(report.differences_total, "difference");

@@ -95,7 +95,8 @@ class Worker {
       }
       leave_source();
       leave_target();
-      if (!sleep_for(backoff.next(), pool_.halt_token())) throw Error(ErrorKind::failed, "interrupted");
+      if (!sleep_for(backoff.next(), pool_.halt_token()))
+        throw Error(ErrorKind::failed, "interrupted").hint("Run the same command again to go on.");
     }
   }
 
@@ -136,7 +137,8 @@ class Worker {
         if (error.action() != Action::retry || deadline.passed()) throw;
         log::debug("{}: {}", role_, error.describe());
       }
-      if (!sleep_for(backoff.next(), pool_.halt_token())) throw Error(ErrorKind::failed, "interrupted");
+      if (!sleep_for(backoff.next(), pool_.halt_token()))
+        throw Error(ErrorKind::failed, "interrupted").hint("Run the same command again to go on.");
     }
   }
 

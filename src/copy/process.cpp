@@ -217,7 +217,7 @@ Outcome collect(Child& child, Descriptor output, Descriptor errors, std::size_t 
   cut_head(outcome.output, output_bytes);
   cut_head(outcome.errors, kErrorsBytes);
   outcome.exit_code = child.exit_code();
-  if (watch.asked()) throw Error(ErrorKind::failed, "interrupted");
+  if (watch.asked()) throw Error(ErrorKind::failed, "interrupted").hint("Run the same command again to go on.");
   return outcome;
 }
 

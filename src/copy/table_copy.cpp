@@ -250,7 +250,7 @@ Stored TableCopy::pipe_rows(const Work& work, const CopyPlan& plan, Counted& cou
       half = true;
       PGBATON_FAILPOINT("copy_table_half");
     }
-    if (pool_.halted()) throw Error(ErrorKind::failed, "interrupted");
+    if (pool_.halted()) throw Error(ErrorKind::failed, "interrupted").hint("Run the same command again to go on.");
     if (target_failed_) break;
     if (auto rest = pool_.rate().book(bytes); rest > Milliseconds(0)) sleep_for(rest, pool_.halt_token());
   }

@@ -9,6 +9,7 @@
 #include <pgbaton/pg/endpoint.hpp>
 #include <pgbaton/pg/plain_password.hpp>
 #include <set>
+#include <utility>
 
 #include "conninfo.hpp"
 
@@ -67,6 +68,34 @@ std::string_view misread(std::string_view conninfo, const ConninfoItems& items) 
   address = address.substr(0, address.find('?'));
   const auto path = address.find('/');
   return path != address.npos && address.find('@', path) != address.npos ? kEscape : "";
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t i = 0; i <= b.size(); ++i) row[i] = i;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j)
+      diagonal = std::exchange(row[j + 1], std::min({diagonal + (a[i] == b[j] ? 0 : 1), row[j] + 1, row[j + 1] + 1}));
+  }
+  return row.back();
+}
+
+// What libpq does not know as a keyword may be a piece of a password with a blank in it. One that is a slip away from a
+// keyword may be shown, with that keyword; else "".
+std::string misspelt_keyword(std::string_view message) {
+  constexpr std::string_view kUnknown = "invalid connection option \"";
+  constexpr std::size_t kSlips = 2, kShort = 4;
+  const auto begin = message.find(kUnknown);
+  if (begin == message.npos) return "";
+  auto word = message.substr(begin + kUnknown.size());
+  word = word.substr(0, word.find('"'));
+  if (word.size() < 3 || word.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != word.npos) return "";
+  const Options known(PQconndefaults(), &PQconninfoFree);
+  for (const auto* option = known.get(); option != nullptr && option->keyword != nullptr; ++option)
+    if (edit_distance(word, option->keyword) <= (word.size() <= kShort ? 1 : kSlips))
+      return fmt::format("\"{}\"; did you mean {}?", word, option->keyword);
+  return "";
 }
 
 std::string quoted_value(std::string_view value) {
@@ -129,7 +158,12 @@ ConninfoItems parse_conninfo(std::string_view conninfo, Side side) {
   char* message = nullptr;
   const Options options(PQconninfoParse(std::string(conninfo).c_str(), &message), &PQconninfoFree);
   const std::unique_ptr<char, decltype(&PQfreemem)> owned(message, &PQfreemem);
-  if (!options) throw refuse(without_quoted_parts(message == nullptr ? "out of memory" : message));
+  if (!options) {
+    const std::string_view text = message == nullptr ? "out of memory" : message;
+    if (const auto keyword = misspelt_keyword(text); !keyword.empty())
+      throw refuse(fmt::format("there is no keyword {}", keyword));
+    throw refuse(without_quoted_parts(text));
+  }
   auto items = to_items(options.get());
   if (const auto why = misread(conninfo, items); !why.empty()) throw refuse(why);
   return items;

@@ -76,6 +76,51 @@ Attempt parse_attempt(std::string_view line) {
   return {std::string(code), std::move(text), classify(code)};
 }
 
+// libpq's own complaints come without a SQLSTATE: the first row of which a part stands in the text.
+struct Advice {
+  std::array<std::string_view, 3> parts;
+  std::string_view hint;
+};
+constexpr std::array kAdvice{
+    Advice{
+        {"no password supplied"},
+        "The server wants a password: give it in .pgpass (host, port, database and user must match), in a file named "
+        "by passfile=, or in PGPASSWORD."},
+    Advice{{"SSL was required", "does not support SSL"},
+           "The server has no TLS: set ssl = on there. A password goes to another host without TLS only when it is "
+           "allowed by name, allow_plain_password: [HOST] in the --config file."},
+    Advice{
+        {"private key"},
+        "Check sslkey: the file must belong to the user that runs pgbaton, be readable by nobody else (0600), and fit "
+        "sslcert."},
+    Advice{
+        {"certificate", "root.crt"},
+        "Check sslrootcert (the CA's certificate), sslcert and sslkey, and that the server's certificate is made out "
+        "for this host."},
+    Advice{{"definition of service", "service file"},
+           "Check the name after service=, and the file (PGSERVICEFILE, ~/.pg_service.conf) that should define it."},
+    Advice{{"invalid port", "invalid integer value", "invalid sslmode"},
+           "Correct this value in the connection string, or in the PG* variable that gives it."},
+    Advice{{"could not match"}, "Give as many ports (hostaddr) as hosts, or one for all, in the connection string."},
+    Advice{{"invalid connection option"},
+           "Correct the keyword in the connection string; PostgreSQL's manual lists them under libpq, Connection "
+           "Strings."},
+    Advice{{"GSSAPI", "SCRAM", "channel binding"},
+           "The server and the connection string do not agree on how to authenticate: see its pg_hba.conf, and "
+           "channel_binding, gssencmode and require_auth here."},
+    Advice{{"authentication method"},
+           "The server and the connection string do not agree on how to authenticate: see its pg_hba.conf, and "
+           "channel_binding, gssencmode and require_auth here."},
+    Advice{{"could not translate host name"}, "Check the host's name: this machine cannot resolve it."},
+    Advice{{"session is read-only", "session is not read-only", "server is in hot standby mode"},
+           "No host of the connection string is what target_session_attrs asks for: check both."},
+    Advice{{"server is not in hot standby mode"},
+           "No host of the connection string is what target_session_attrs asks for: check both."},
+    Advice{{"timeout expired", "timed out"},
+           "The server does not answer: check host and port, firewalls between, and connect_timeout."},
+    Advice{{"unsupported startup parameter"}, "This is a pooler: connect to the server itself."},
+};
+
 std::string_view connect_hint(const Attempt& attempt) {
   const std::string_view code = attempt.sqlstate;
   if (code.starts_with("28")) return "Check user, password (.pgpass, PGPASSWORD) and the server's pg_hba.conf.";
@@ -83,18 +128,9 @@ std::string_view connect_hint(const Attempt& attempt) {
   if (code == "53300") return "Raise max_connections or lower --jobs.";
   if (code == "53400") return "Raise max_wal_senders on the server.";
   if (code == "42501") return "The role needs CONNECT on the database, and REPLICATION on the source.";
-  if (attempt.text.find("SSL was required") != std::string::npos) {
-    return "The server has no TLS: set ssl = on there. A password goes to another host without TLS only when it is "
-           "allowed by name, allow_plain_password: [HOST] in the --config file.";
-  }
-  if (attempt.text.find("certificate") != std::string::npos || attempt.text.find("root.crt") != std::string::npos) {
-    return "Check sslrootcert (the CA's certificate), sslcert and sslkey, and that the server's certificate is made "
-           "out "
-           "for this host.";
-  }
-  if (attempt.text.find("unsupported startup parameter") != std::string::npos) {
-    return "This is a pooler: connect to the server itself.";
-  }
+  for (const auto& advice : kAdvice)
+    for (const auto part : advice.parts)
+      if (!part.empty() && attempt.text.find(part) != std::string::npos) return advice.hint;
   return "Check that the server runs and that host and port are right.";
 }
 

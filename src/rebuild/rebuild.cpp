@@ -140,9 +140,11 @@ Generation build_and_swap(Registry& registry, const Options& options, std::optio
     limit.lift();
     registry.keep_locked(generation.id);
     exchange(registry, options, outgoing, generation, summary, stop);
-  } catch (const Error&) {
+  } catch (Error& error) {
     take_back(registry, generation);
     limit.require_time();
+    if (stop.stop_requested())
+      error.hint("The live database is as it was. Run the same command again: it begins anew.");
     throw;
   }
   return generation;
@@ -190,13 +192,15 @@ std::vector<Listed> list(const Place& place) {
   Registry registry(place);
   std::vector<Listed> listed;
   if (!registry.installed()) return listed;
+  const bool running = registry.locked();
   for (const auto& generation : registry.load()) {
     Listed line{
         generation.id,     generation.database(), generation.state,   generation.built,       0,
         generation.source, generation.started_at, generation.live_at, generation.age_seconds, generation.position};
+    if (generation.state == "building" && !running) line.state = "interrupted";  // the next run removes it
     const auto oid = registry.oid_of(line.database);
     if (oid == 0 || (generation.oid != 0 && oid != generation.oid))
-      line.state = "missing";
+      line.state = line.state == "interrupted" ? line.state : "missing";
     else
       line.bytes = registry.run("reading a database's size", fmt::format("select pg_database_size({}::oid)", oid))[0][0]
                        .as<std::int64_t>();

@@ -132,6 +132,15 @@ Error Registry::held_elsewhere() {
       .hint("Let it end; this run has done nothing.");
 }
 
+bool Registry::locked() {
+  const auto sql = fmt::format(
+      "select exists (select from pg_catalog.pg_locks l join pg_catalog.pg_database d on d.oid = l.database where "
+      "d.datname = current_database() and l.locktype = 'advisory' and l.objsubid = 1 and l.granted and "
+      "(l.classid::bigint << 32) | l.objid::bigint = hashtextextended({}, 0))",
+      quote_literal("pgbaton rebuild " + live_));
+  return run("looking at the rebuild's lock", sql)[0][0].as<bool>();
+}
+
 void Registry::lock() {
   if (!try_lock()) throw held_elsewhere();
 }
@@ -191,11 +200,20 @@ Generation Registry::previous(const std::optional<Generation>& live) {
           fmt::format("select {} from pgbaton.generation g join pg_catalog.pg_database d on d.oid = g.database_oid "
                       "where live_database = {} and state = 'kept' {} order by retired_at desc limit 1",
                       kColumns, quote_literal(live_), live ? fmt::format("and id < {}", live->id) : ""));
-  if (rows.empty())
-    throw Error(ErrorKind::usage, fmt::format("no earlier generation of database {} is kept", live_))
+  if (!rows.empty()) return read(rows[0]);
+  std::string newer;
+  for (const auto& one : load())
+    if (one.state == "kept" && live && one.id > live->id) newer = std::to_string(one.id);
+  if (!newer.empty())
+    throw Error(ErrorKind::usage,
+                fmt::format("no generation of database {} earlier than {}, which is live, is kept; {} "
+                            "is a newer one, and --rollback only goes back",
+                            live_, live->id, newer))
         .side(Side::target)
-        .hint("`pgbaton rebuild --list` shows what there is; --keep says how many stay.");
-  return read(rows[0]);
+        .hint("The way forward is a new generation: `pgbaton rebuild`.");
+  throw Error(ErrorKind::usage, fmt::format("no earlier generation of database {} is kept", live_))
+      .side(Side::target)
+      .hint("`pgbaton rebuild --list` shows what there is; --keep says how many stay.");
 }
 
 Generation Registry::begin(const std::string& mode) {

@@ -34,6 +34,8 @@ class Registry {
   void install();
   // Error(held_elsewhere) at once when another process has it.
   void lock();
+  // Whether a process, this one or another, has it now.
+  bool locked();
   // The lock's connection may have broken during a long copy. Takes the lock again, and makes sure that nobody removed
   // generation `id` meanwhile.
   void keep_locked(std::int64_t id);

@@ -124,7 +124,9 @@ void check_names(const CheckOptions& options, pg::Control& source, Findings& fin
     if (source::publication_exists(source, publication))
       findings.blocker("source.publication_exists", publication,
                        "a publication of this name exists and the target knows nothing of it",
-                       fmt::format("{}DROP PUBLICATION {};", kRemedy, quote_identifier(publication)));
+                       fmt::format("If an administrator made it for this replica, name it: --publication {}. {}DROP "
+                                   "PUBLICATION {};",
+                                   names.base, kRemedy, quote_identifier(publication)));
 }
 
 // Creating a slot waits for every one of these. They may end in time, so they are no blockers here.

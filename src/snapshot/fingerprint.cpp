@@ -6,6 +6,8 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -56,6 +58,29 @@ Json as_json(const CloneOptions& options, const catalog::Server& source) {
               {"tables", choices}};
 }
 
+// As the user writes it.
+std::string_view option_of(std::string_view key) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kOptions{
+      {{"source_system_id", "the source's system identifier"},
+       {"source_database", "the source's database"},
+       {"schema", "--schema"},
+       {"guard", "--guard"},
+       {"keyless", "--keyless"},
+       {"publication", "--publication"},
+       {"include_tables", "--include-table"},
+       {"exclude_tables", "--exclude-table"},
+       {"include_schemas", "--include-schema"},
+       {"exclude_schemas", "--exclude-schema"},
+       {"exclude_data", "--exclude-data"},
+       {"tables", "`tables` of the configuration"}}};
+  const auto found = std::ranges::find(kOptions, key, &std::pair<std::string_view, std::string_view>::first);
+  return found == kOptions.end() ? key : found->second;
+}
+
+std::string shown(const Json& value) {
+  return value.empty() || value == "" ? "not given" : value.dump();
+}
+
 }  // namespace
 
 std::string options_json(const CloneOptions& options, const catalog::Server& source) {
@@ -73,8 +98,8 @@ void require_same_options(const state::Replica& replica, const CloneOptions& opt
   for (const auto& [key, value] : now.items()) {
     auto before = then.contains(key) ? then[key] : Json();
     if (before != value)
-      differences +=
-          fmt::format("{}{} was {} and is now {}", differences.empty() ? "" : "; ", key, before.dump(), value.dump());
+      differences += fmt::format("{}{} was {} and is now {}", differences.empty() ? "" : "; ", option_of(key),
+                                 shown(before), shown(value));
   }
   if (differences.empty()) return;
   throw Error(ErrorKind::usage, fmt::format("replica {} was begun with other options: {}", replica.name, differences))

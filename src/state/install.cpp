@@ -37,9 +37,10 @@ void refuse_foreign(pqxx::transaction_base& tx) {
   if (row[0].is_null()) return;
   throw Error(
       ErrorKind::preflight,
-      fmt::format("schema pgbaton of the target can be changed by {}, who would run code with the rights of this "
-                  "role",
-                  row[0].as<std::string>()))
+      fmt::format(
+          "schema pgbaton in database {} of the target can be changed by {}, who would run code with the rights "
+          "of this role",
+          quote_identifier(tx.exec1("select current_database()")[0].as<std::string>()), row[0].as<std::string>()))
       .side(Side::target)
       .hint(
           "If pgbaton made it under that role: ALTER SCHEMA pgbaton and its tables OWNER TO this one, and REVOKE "

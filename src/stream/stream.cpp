@@ -41,6 +41,7 @@ struct Stream::Impl {
   source::ReaderMemory reader_memory;
 
   Ended run_sessions(const Until& until, const std::stop_token& stop);
+  void note_loss(const Error& error);
   void tell_of_reconnect(const std::string& after, const std::string& last_error);
   // Waits before the next try; throws when the time to give up has come.
   void wait_to_reconnect(const Error& error, Clock::time_point last_good, Milliseconds pause,
@@ -76,7 +77,7 @@ Ended Stream::Impl::run_sessions(const Until& until, const std::stop_token& stop
       positions.connected = true;
       return session.run(stop);
     } catch (Error& error) {
-      positions.connected = false;
+      note_loss(error);
       if (error.action() != Action::retry) throw;
       if (error.sqlstate() == apply::kTablesChanged) {
         if (stop.stop_requested()) break;
@@ -93,11 +94,23 @@ Ended Stream::Impl::run_sessions(const Until& until, const std::stop_token& stop
       renew_lease = true;
       positions.queued_bytes = positions.window_bytes = 0;  // they went with the session
       last_error = error.describe();
-      ++positions.reconnects;
       wait_to_reconnect(error, last_good, backoff.next(), stop);
     }
   }
   return Ended::stopped;
+}
+
+// One loss, however many tries it takes. The last report would go on telling of a lag that nobody knows any more.
+void Stream::Impl::note_loss(const Error& error) {
+  if (!positions.connected.exchange(false)) return;
+  if (error.action() != Action::retry || error.sqlstate() == apply::kTablesChanged) return;
+  ++positions.reconnects;
+  if (error.side() == Side::target) return;
+  try {
+    state::Store(lease.connection()).report_copy(replica.name, {{"reconnects", std::to_string(positions.reconnects)}});
+  } catch (const Error& other) {
+    log::debug("the target does not know yet that the stream stands still: {}", other.describe());
+  }
 }
 
 void Stream::Impl::tell_of_reconnect(const std::string& after, const std::string& last_error) {

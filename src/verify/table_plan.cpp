@@ -172,7 +172,7 @@ Plans plan_tables(const Options& options, const state::Replica& replica, const s
     if (!only.empty() && std::ranges::find(only, state.name) == only.end()) continue;
     if (table != nullptr && table->kind == 'p') continue;  // its rows are those of its partitions
     if (auto reason = reason_against(state, table); !reason.empty()) {
-      plans.not_compared.push_back({state.name, std::move(reason)});
+      plans.not_compared.push_back({state.name, std::move(reason), state.detached});
       continue;
     }
     const auto other = targets.find(state.name);

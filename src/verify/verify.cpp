@@ -219,7 +219,7 @@ class Run {
     found.total += differences;
     const auto& [here, there] = digest.sides;
     found.tables.push_back({plan.name, cut.lsn(), here.rows, there.rows,
-                            static_cast<std::int64_t>(plan.side(Where::source).table.heap_blocks) * 8192, differences,
+                            static_cast<std::int64_t>(plan.side(Where::source).table.bytes), differences,
                             here.time + there.time + std::chrono::duration_cast<Milliseconds>(Clock::now() - start)});
   }
 

@@ -46,6 +46,7 @@ class EdgesTest : public PairTest {
   void schemas_and_tables_of_others();
   void writers_that_lose_their_place();
   void source_that_is_gone();
+  void slot_that_is_gone();
 };
 
 // G9: an ALTER TABLE that waits makes every statement of the table wait behind it.
@@ -81,6 +82,22 @@ void EdgesTest::identity_full_lets_the_application_go_first() {
   EXPECT_THAT(leftovers(source().conninfo("polite")), IsEmpty());
 }
 
+// G8: a clone that has nothing left to copy still says what of the slot.
+void EdgesTest::slot_that_is_gone() {
+  create("lost", "create table t (id int primary key); create unlogged table \"Cache\" (id int primary key)");
+  succeed("lost", "clone", {"--until", "caught-up"});
+  const auto nothing = run_in("lost", "verify", {"--include-table", "\"Cache\""});
+  expect_refused(nothing, 2, {"nothing was compared: unlogged", "\"public\".\"Cache\""});
+  EXPECT_THAT(nothing.out, AllOf(HasSubstr("not compared: public.\"Cache\": "), Not(HasSubstr("no differences"))));
+  source().exec("select pg_drop_replication_slot('pgbaton_lost')");
+  expect_refused(run_in("lost", "clone"), 4, {"slot \"pgbaton_lost\" does not exist on the source", "clone --restart"});
+  const auto status = run_in("lost", "status");
+  EXPECT_THAT(status.out, AllOf(HasSubstr("slot        there is none"), HasSubstr("lag         not known"),
+                                HasSubstr("does not exist on the source")))
+      << status;
+  succeed("lost", "drop");
+}
+
 // Nothing is claimed that was not done; a repeated end is none the less one.
 void EdgesTest::names_that_nobody_knows() {
   create("names", "create table t (id int primary key); insert into t values (1)");
@@ -97,6 +114,9 @@ void EdgesTest::names_that_nobody_knows() {
         command, "--name", "other", "--source", source().conninfo("names"), "--target", target().conninfo("names")};
     expect_refused(Tool::run(other), 2, {"no replica named other on this target; it knows: names"});
   }
+  Arguments slip{
+      "drop", "--name", "nmaes", "--source", source().conninfo("names"), "--target", target().conninfo("names")};
+  expect_refused(Tool::run(slip), 0, {"nothing was removed: there is no replica named nmaes", "it knows: names"});
   Arguments without{"drop", "--source", source().conninfo("names"), "--target", target().conninfo("names")};
   expect_refused(Tool::run(without), 2, {"no replica named default on this target; it knows: names"});
   EXPECT_EQ(target().scalar("select name from pgbaton.replica", "names"), "names");
@@ -261,6 +281,7 @@ TEST_F(EdgesTest, OfTheCommandLine) {
 
 TEST_F(EdgesTest, OfProcessesThatEnd) {
   writers_that_lose_their_place();
+  slot_that_is_gone();
   source_that_is_gone();
 }
 

@@ -144,11 +144,16 @@ TEST_F(HttpTest, ShowsACopyAStreamALagAndAComparison) {
   // The source goes away, and comes back.
   source().crash();
   EXPECT_TRUE(metric_becomes(port, "pgbaton_stream_connected", 0));
+  const auto standing = Json::parse(run("status", {"--json"}).out);
+  EXPECT_TRUE(standing.at("lag").at("seconds").is_null()) << standing.at("lag");
+  EXPECT_TRUE(standing.at("rates").at("changes_per_second").is_null()) << standing.at("rates");
+  EXPECT_EQ(scrape(port).types.count("pgbaton_lag_seconds"), 0u) << "nobody knows it";
   EXPECT_TRUE(metric_becomes(port, "pgbaton_source_up", 0));
   EXPECT_EQ(http_get(port, "/healthz").status, 200);
   source().start();
   EXPECT_TRUE(metric_becomes(port, "pgbaton_stream_connected", 1));
-  EXPECT_GE(scrape(port).value("pgbaton_stream_reconnects_total"), 1);
+  EXPECT_EQ(scrape(port).value("pgbaton_stream_reconnects_total"), 1) << "one loss, however many tries";
+  EXPECT_EQ(scrape(port).types.count("pgbaton_lag_seconds"), 1u);
   target().stop();
   EXPECT_TRUE(metric_becomes(port, "pgbaton_target_up", 0));
   const auto away = http_get(port, "/status.json");

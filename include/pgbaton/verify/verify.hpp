@@ -69,13 +69,14 @@ struct Difference {
 struct TableResult {
   QualifiedName name;
   Lsn cut_lsn;
-  std::int64_t source_rows = 0, target_rows = 0, bytes = 0;  // bytes: of the source's heap
+  std::int64_t source_rows = 0, target_rows = 0, bytes = 0;  // bytes: of the source's heap and TOAST
   std::int64_t differences = 0;
   Milliseconds time{0};  // spent on it by the connections of both sides together
 };
 struct NotCompared {
   QualifiedName name;
   std::string reason;
+  bool resync = false;  // behind the others until a resync, which may have been interrupted, is over
 };
 
 struct Report {

@@ -101,6 +101,14 @@ TEST(Options, RefusalsNameWhatIsWrongAndHint) {
   EXPECT_THAT(refusal({}), HasSubstr("a command is missing"));
   EXPECT_THAT(refusal({"clnoe"}), HasSubstr("there is no command \"clnoe\" | Did you mean clone?"));
   EXPECT_THAT(refusal({"clone", "--jobz", "3"}), HasSubstr("there is no option --jobz | Did you mean --jobs?"));
+  EXPECT_THAT(refusal({"clone", "--nope", "3"}), HasSubstr("there is no option --nope | pgbaton --help lists"));
+  EXPECT_THAT(refusal({"drop", "--name", ""}), HasSubstr("--name: the value is empty | Is a variable not set? "));
+  EXPECT_THAT(refusal({"verify", "--include-table="}), HasSubstr("--include-table"));
+  EXPECT_THAT(refusal({"clone", "--source", " "}), HasSubstr("--source: the value is empty"));
+  ConfigFile colon("name: shop\njobs\n"), none("jobs:\nname: shop\n"), empty("name: ''\n");
+  EXPECT_THAT(refusal({"clone", "--config", colon.path()}), HasSubstr(":2: a colon is missing behind the name"));
+  EXPECT_EQ(parse({"clone", "--config", none.path()}).options.name, "shop");
+  EXPECT_THAT(refusal({"clone", "--config", empty.path()}), HasSubstr("name: the value is empty"));
   EXPECT_THAT(refusal({"clone", "--jobs", "many"}), HasSubstr("--jobs: \"many\" is not a whole number"));
   EXPECT_THAT(refusal({"clone", "--jobs", "0"}), HasSubstr("--jobs: 0 is not between 1 and 256"));
   EXPECT_THAT(refusal({"clone", "--jobs", "2", "--jobs", "3"}), HasSubstr("--jobs was given 2 times"));

@@ -163,6 +163,7 @@ TEST(StreamView, SaysWhatMatters) {
   auto view = stream_view([&] { return status; });
   const auto start = Clock::now();
   EXPECT_THAT(joined(view->block(start, {80, 24, true})), HasSubstr("connecting"));
+  status.connected = true;
   status.applied_lsn = Lsn{0x1000};
   status.source_flush_lsn = Lsn{0x2000};
   status.lag_seconds = 1.5;
@@ -175,6 +176,8 @@ TEST(StreamView, SaysWhatMatters) {
                           "64 MB of WAL held"));
   EXPECT_THAT(view->block(later, {60, 24, true}), fits(60));
   EXPECT_THAT(view->line(later), HasSubstr("streaming: applied 0/1000, 4.0 kB behind (1.5 s)"));
+  status.connected = false;
+  EXPECT_EQ(view->line(later + Milliseconds(10'000)), "streaming: not connected, applied 0/1000, lag not known");
 }
 
 }  // namespace

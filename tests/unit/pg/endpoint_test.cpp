@@ -51,6 +51,21 @@ TEST(Conninfo, AnErrorNeverShowsThePassword) {
   }
 }
 
+TEST(Conninfo, ASlipInAKeywordIsNamedAndAPieceOfAPasswordIsNot) {
+  const auto told = [](const std::string& conninfo) {
+    try {
+      parse_conninfo(conninfo, Side::source);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(told("hst=h dbname=d"), HasSubstr("there is no keyword \"hst\"; did you mean host?"));
+  EXPECT_THAT(told("host=h databse=d passwrd=x"), Not(HasSubstr("passwrd")));
+  EXPECT_THAT(told("host=h password=my secret=x"), Not(HasSubstr("secret")));
+  EXPECT_THAT(told("host=h password=my S3cret=x"), Not(HasSubstr("S3cret")));
+}
+
 TEST(Conninfo, UnusualOnesAreRead) {
   for (const auto* conninfo :
        {"host=@abstract,/tmp port=5432,5433", "postgresql://u%40x:p%2F%40@h1:1,h2:2/d?user=me@there", "dbname=a@b",

@@ -50,6 +50,26 @@ TEST(ConnectError, RetriesWhatPasses) {
   }
 }
 
+TEST(ConnectError, HintsAtTheCauseThatLibpqNames) {
+  const std::string at = "connection to server at \"h\", port 5432 failed: ";
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {at + "fe_sendauth: no password supplied", ".pgpass"},
+      {at + "server does not support SSL, but SSL was required", "ssl = on"},
+      {at + "certificate present, but not private key file \"k\"", "sslkey"},
+      {at + "SSL error: certificate verify failed", "sslrootcert"},
+      {"definition of service \"x\" not found", "service="},
+      {"invalid sslmode value: \"sometimes\"", "Correct this value"},
+      {"could not match 2 port numbers to 3 hosts", "ports"},
+      {at + "channel binding is required, but server did not offer it", "channel_binding"},
+      {"could not translate host name \"h\" to address: Name or service not known", "resolve"},
+      {at + "session is read-only", "target_session_attrs"},
+      {at + "timeout expired", "firewalls"},
+      {at + "Connection refused", "host and port are right"}};
+  for (const auto& [message, hint] : cases)
+    EXPECT_NE(connect_error(message + "\n", Side::source, "slot").hint().find(hint), std::string::npos)
+        << message << ": " << connect_error(message + "\n", Side::source, "slot").hint();
+}
+
 TEST(ConnectError, StopsAtWhatDoesNot) {
   for (const auto* message :
        {"connection to server at \"h\", port 5432 failed: FATAL:  28000: no pg_hba.conf entry for host\n",
