@@ -202,9 +202,13 @@ void slot_metrics(Exposition& out, const Seen& seen) {
 }
 
 void guard_metrics(Exposition& out, const StatusReport& report) {
-  out.family("pgbaton_guard_tables", "gauge", "Tables by the kind of guard that keeps older changes from newer rows.");
+  out.family("pgbaton_guard_tables", "gauge",
+             "Streamed tables by the kind of guard that keeps older changes from newer rows.");
   for (const auto kind : {state::GuardKind::column, state::GuardKind::ledger, state::GuardKind::none})
-    out.sample(number(std::ranges::count(report.tables, kind, &state::TableState::guard)),
+    out.sample(number(std::ranges::count_if(report.tables,
+                                            [&](const auto& table) {
+                                              return table.guard == kind && table.phase != state::TablePhase::skipped;
+                                            })),
                {{"kind", state::to_string(kind)}});
   out.gauge("pgbaton_guard_tombstones", "Guards of deleted rows, by the planner's estimate.",
             number(report.guards.tombstones));

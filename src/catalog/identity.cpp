@@ -1,6 +1,7 @@
 #include "identity.hpp"
 
 #include <fmt/format.h>
+#include <pgbaton/catalog/choice.hpp>
 
 #include <algorithm>
 #include <unordered_map>
@@ -68,6 +69,16 @@ void decide_identity(Table& table, const KeyFacts& facts) {
       return use_primary_key(table, facts);
   }
   refuse(table, fmt::format("its replica identity '{}' is not known", table.replica_identity));
+}
+
+bool assume_full_identity(Table& table) {
+  Table altered = table;
+  altered.replica_identity = 'f';
+  use_full(altered);
+  if (altered.identity != Identity::full) return false;
+  altered.identity_reason.clear();
+  table = std::move(altered);
+  return true;
 }
 
 void decide_partitioned_identities(std::vector<Table>& tables) {

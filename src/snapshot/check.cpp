@@ -85,7 +85,7 @@ CheckSide open_side(const pg::Endpoint& endpoint) {
   return side;
 }
 
-// A check only reads; the planner would alter tables for Keyless::full.
+// As they are now: what Keyless::full would change is said of each.
 TablePlan read_only_plan(const CheckOptions& options, CheckSide& source, pg::Control* target) {
   CloneOptions clone = options.clone;
   if (clone.keyless == Keyless::full) clone.keyless = Keyless::insert_only;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/words.hpp>
+#include <pgbaton/catalog/choice.hpp>
 #include <pgbaton/source/try_details.hpp>
 
 #include <algorithm>
@@ -37,9 +38,14 @@ void check_keyless(const CheckOptions& options, const copy::CopyJob& job, Findin
           "only its INSERTs and TRUNCATEs are replicated; UPDATE and DELETE stay possible on the source and are "
           "missing on the target";
       break;
-    case Keyless::full:
-      fate = "the clone sets REPLICA IDENTITY FULL on it";
+    case Keyless::full: {
+      auto altered = table;
+      fate = catalog::assume_full_identity(altered)
+                 ? "the clone sets REPLICA IDENTITY FULL on it, until the replica goes"
+                 : "REPLICA IDENTITY FULL is of no use with a generated column, so only its INSERTs and TRUNCATEs are "
+                   "replicated";
       break;
+    }
     case Keyless::exclude:
       fate = "its rows are left out";
       break;

@@ -93,13 +93,15 @@ std::int64_t wanted_tables(const Build& build) {
 void begin_generation(Build& build, bool again) {
   bool restored = again && build.replica.schema_restored;
   require_logical_source(build.source_server, build.options.slot_failover);
-  auto plan = plan_tables(*build.source, build.target.get(), build.options, build.stop);
+  auto plan = plan_tables(*build.source, build.target.get(), build.options);
   require_names_free(*build.source, build.options, plan.publications);
   // Definitions restored in part are our own, too.
   bool own_tables = restored || (again && !build.store.load_schema_parts(build.replica.name).empty());
   require_target_tables(*build.target, build.options, plan, own_tables);
   if (!build.options.publication.empty()) adopt_publication(*build.source, build.options, plan);
+  const auto former = again ? build.replica.options : std::string();
   build.replica = new_generation(build, plan, restored);
+  build.replica.options = with_identities(build.replica.options, plan.identity_full, former);
   if (again) {
     build.store.replace_generation(build.replica, states_of(plan.jobs));
   } else {
@@ -111,6 +113,8 @@ void begin_generation(Build& build, bool again) {
   if (!again) build.replica.epoch = build.lease.begin_term();
   log::info("replica {}: {} to copy, generation {}", build.replica.name, counted(wanted_tables(build), "table"),
             build.replica.generation);
+  set_identity_full(*build.source, plan.identity_full, build.options.slot_wait, build.stop);
+  PGBATON_FAILPOINT("identities_set");
   create_source_objects(build, plan.publications);
 }
 

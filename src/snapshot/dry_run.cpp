@@ -40,16 +40,13 @@ constexpr int kSourceOthers = 4, kTargetOthers = 6, kPerIndexJob = 2;
 
 }  // namespace
 
-DryRun plan_clone(const CloneOptions& given, const std::set<QualifiedName>& kept) {
-  CloneOptions options = given;
-  // The planner would set REPLICA IDENTITY FULL; a dry run shows the tables as they are now.
-  if (options.keyless == Keyless::full) {
-    options.keyless = Keyless::insert_only;
-    log::info("keyless: full would set REPLICA IDENTITY FULL on the tables shown as insert-only");
-  }
+DryRun plan_clone(const CloneOptions& options, const std::set<QualifiedName>& kept) {
   auto source = open_read_only(options.source);
   auto target = options.target.conninfo.empty() ? nullptr : open_read_only(options.target);
   TablePlan plan = plan_tables(*source, target.get(), options);
+  for (const auto& table : plan.identity_full)
+    log::info("keyless: full would set REPLICA IDENTITY FULL on {}; when the replica goes it is {} again",
+              table.name.quoted(), table.before);
   for (auto& job : plan.jobs) {
     if (!kept.contains(job.table.name)) continue;
     job.state.phase = state::TablePhase::skipped;

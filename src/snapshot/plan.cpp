@@ -253,15 +253,14 @@ void require_choices_possible(pg::Control& source, const CloneOptions& options) 
 
 }  // namespace
 
-TablePlan plan_tables(pg::Control& source, pg::Control* target, const CloneOptions& options,
-                      const std::stop_token& stop) {
+TablePlan plan_tables(pg::Control& source, pg::Control* target, const CloneOptions& options) {
   require_choices_possible(source, options);
   auto tables = catalog::load_tables(source);
-  if (options.keyless == Keyless::full) {
-    set_identity_full(source, catalog::apply_filter(tables, options.filter), options.slot_wait, stop);
-    tables = catalog::load_tables(source);
-  }
-  return Planner(source, target, options, std::move(tables)).plan();
+  std::vector<ChosenIdentity> chosen;
+  if (options.keyless == Keyless::full) chosen = assume_identity_full(source, options.filter, tables);
+  auto plan = Planner(source, target, options, std::move(tables)).plan();
+  plan.identity_full = std::move(chosen);
+  return plan;
 }
 
 }  // namespace pgbaton::snapshot

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "identity_full.hpp"
+
 namespace pgbaton::snapshot {
 
 struct TablePlan {
@@ -16,11 +18,10 @@ struct TablePlan {
   source::PublicationPlan publications;
   std::map<catalog::Oid, std::string> guard_reasons;  // copied tables that get no guard column, and why
   std::vector<QualifiedName> left_out;                // by the filter: not in the schema either
+  std::vector<ChosenIdentity> identity_full;  // of Keyless::full: planned as if they had it, and not altered yet
 };
 
-// Reads only, except for Keyless::full, which sets REPLICA IDENTITY FULL on tables without usable identity. The target,
-// if there is one yet, says which tables it publishes itself.
-TablePlan plan_tables(pg::Control& source, pg::Control* target, const CloneOptions& options,
-                      const std::stop_token& stop = {});
+// Reads only. The target, if there is one yet, says which tables it publishes itself.
+TablePlan plan_tables(pg::Control& source, pg::Control* target, const CloneOptions& options);
 
 }  // namespace pgbaton::snapshot

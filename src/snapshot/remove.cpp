@@ -22,6 +22,7 @@
 
 #include "definitions.hpp"
 #include "generation.hpp"
+#include "identity_full.hpp"
 #include "preflight.hpp"
 #include "remnants.hpp"
 
@@ -135,15 +136,26 @@ state::Replica assumed(const ReplicaNames& names) {
   return replica;
 }
 
+bool remove_identities(pg::Control& server, Side side, const state::Replica& replica, RemovalReport& report) {
+  return attempt(report, fmt::format("REPLICA IDENTITY FULL of tables on the {} (keyless: full)", to_string(side)),
+                 [&] {
+                   for (auto& line : put_identities_back(server, side, replica))
+                     report.removed.push_back(std::move(line));
+                 });
+}
+
 bool remove_from_source(pg::Control& source, const state::Replica& replica, bool known, RemovalReport& report) {
-  return attempt(report, fmt::format("slot {} and publications on the source", replica.slot), [&] {
-    auto slot = source::load_slot(source, replica.slot);
-    if (slot && slot->active && !known)
-      throw Error(ErrorKind::held_elsewhere, fmt::format("slot {} is in use by pid {}", replica.slot, slot->active_pid))
-          .side(Side::source)
-          .hint("Without the target nobody can say whose it is; stop its user or drop it by hand.");
-    for (auto& line : remove_remnants(source, replica)) report.removed.push_back(std::move(line));
-  });
+  return attempt(report, fmt::format("slot {} and publications on the source", replica.slot),
+                 [&] {
+                   auto slot = source::load_slot(source, replica.slot);
+                   if (slot && slot->active && !known)
+                     throw Error(ErrorKind::held_elsewhere,
+                                 fmt::format("slot {} is in use by pid {}", replica.slot, slot->active_pid))
+                         .side(Side::source)
+                         .hint("Without the target nobody can say whose it is; stop its user or drop it by hand.");
+                   for (auto& line : remove_remnants(source, replica)) report.removed.push_back(std::move(line));
+                 }) &&
+         remove_identities(source, Side::source, replica, report);
 }
 
 std::string source_by_hand(const state::Replica& replica) {
@@ -234,6 +246,7 @@ RemovalReport remove_replica(const pg::Endpoint& source_endpoint, const pg::Endp
   // A run that was killed after its last step but one has left the empty schema.
   if (asked && !replica) attempt(report, "schema pgbaton on the target", [&] { store->drop_schema_if_unused(); });
   if (!replica || !remove_guards(*target, *store, *replica, report)) return report;
+  if (!remove_identities(*target, Side::target, *replica, report)) return report;
   PGBATON_FAILPOINT("guards_dropped");
   source_clean = remove_way_back(*target, names.name, report) && source_clean;
   if (source_clean) {
@@ -325,6 +338,7 @@ RemovalReport remove_from_target(const pg::Endpoint& target_endpoint, const Repl
   state::Store store(*target);
   const auto replica = store.load_replica(names.name);
   if (!replica || !remove_guards(*target, store, *replica, report)) return report;
+  if (!remove_identities(*target, Side::target, *replica, report)) return report;
   PGBATON_FAILPOINT("guards_dropped");
   if (!remove_way_back(*target, names.name, report)) return report;
   remove_state(store, names.name, report);

@@ -78,7 +78,8 @@ class TakeIn {
       if (!publication.empty())
         for (const auto& name : source::published_tables(*source_, publication)) published.insert(name);
     std::vector<copy::CopyJob> jobs;
-    for (auto& job : plan_tables(*source_, target_.get(), options_, stop_).jobs) {
+    auto plan = plan_tables(*source_, target_.get(), options_);
+    for (auto& job : plan.jobs) {
       const auto recorded = known.find(job.table.oid);
       const bool unfinished =
           recorded != known.end() && recorded->second.phase == TablePhase::pending && !recorded->second.detached;
@@ -86,6 +87,7 @@ class TakeIn {
       const bool streamed = published.contains(job.table.name) || job.table.kind == 'p';
       if (job.table.root_oid != 0 && known.contains(job.table.root_oid) && streamed) jobs.push_back(std::move(job));
     }
+    give_identities(plan.identity_full, jobs);
     std::map<Oid, int> depth;
     for (int i = 0; i < static_cast<int>(jobs.size()); ++i)  // as deep as there are jobs at most
       for (const auto& job : jobs)
@@ -95,6 +97,16 @@ class TakeIn {
           depth.emplace(job.table.oid, 0);
     std::ranges::stable_sort(jobs, {}, [&](const copy::CopyJob& job) { return depth[job.table.oid]; });
     return jobs;
+  }
+
+  // As their siblings got theirs (--keyless full).
+  void give_identities(std::vector<ChosenIdentity> chosen, const std::vector<copy::CopyJob>& jobs) {
+    std::erase_if(chosen, [&](const ChosenIdentity& one) {
+      return std::ranges::none_of(jobs, [&](const copy::CopyJob& job) { return job.table.oid == one.oid; });
+    });
+    if (chosen.empty()) return;
+    record_identities(*target_, replica_, chosen);
+    set_identity_full(*source_, chosen, options_.slot_wait, stop_);
   }
 
   static std::vector<state::TableState> states(const std::vector<copy::CopyJob>& jobs) {

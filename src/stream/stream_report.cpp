@@ -29,7 +29,9 @@ StreamStatus read_status(const Positions& positions) {
   status.received_lsn = Lsn{positions.received};
   status.applied_lsn = Lsn{positions.applied};
   status.confirmed_lsn = status.applied_lsn;
+  // Asked for once a second; what was received since is on the source's disk, too.
   status.source_flush_lsn = Lsn{positions.source_flush};
+  if (status.source_flush_lsn) status.source_flush_lsn = std::max(status.source_flush_lsn, status.received_lsn);
   status.transactions = positions.transactions;
   status.changes = positions.changes;
   status.reconnects = positions.reconnects;

@@ -125,6 +125,7 @@ TEST_F(RebuildTest, S48_KilledAnywhere) {
   expect_clean(1);
   // `drop` removes what a killed one left, too, and nothing that serves.
   ASSERT_EQ(rebuild({}, "rebuild_caught_up=kill").code, 137);
+  EXPECT_THAT(rebuild({"--list"}).out, HasSubstr("interrupted"));
   EXPECT_EQ(generations("building"), 1);
   const auto dropped = Tool::run(line("drop"));
   EXPECT_EQ(dropped.code, 0) << dropped;
@@ -156,7 +157,9 @@ TEST_F(RebuildTest, ManyInARowUnderLoadAndOneRolledBack) {
     const auto back = rebuild({"--rollback"});
     EXPECT_EQ(back.code, 0) << back;
     EXPECT_LT(served_version(), newest);
-    EXPECT_EQ(rebuild({"--rollback"}).code, 2) << "there is none that is older";
+    const auto again = rebuild({"--rollback"});
+    EXPECT_EQ(again.code, 2) << "there is none that is older";
+    EXPECT_THAT(again.err, HasSubstr("is a newer one, and --rollback only goes back")) << again;
     const auto list = nlohmann::json::parse(rebuild({"--list", "--json"}).out).at("generations");
     ASSERT_EQ(list.size(), 2u) << list;
     EXPECT_EQ(list[0].at("state"), "kept");

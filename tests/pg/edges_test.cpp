@@ -47,6 +47,7 @@ class EdgesTest : public PairTest {
   void writers_that_lose_their_place();
   void source_that_is_gone();
   void slot_that_is_gone();
+  void identities_come_back();
 };
 
 // G9: an ALTER TABLE that waits makes every statement of the table wait behind it.
@@ -72,6 +73,7 @@ void EdgesTest::identity_full_lets_the_application_go_first() {
   EXPECT_EQ(source().scalar("select relreplident from pg_class where relname = 'k'", "polite"), "f");
   EXPECT_EQ(target().number("select count(*) from k", "polite"), 21);
   succeed("polite", "drop");
+  EXPECT_EQ(source().scalar("select relreplident from pg_class where relname = 'k'", "polite"), "d");
 
   source().exec("create table never (a int)", "polite");
   reader.exec("begin; select count(*) from never");
@@ -96,6 +98,44 @@ void EdgesTest::slot_that_is_gone() {
                                 HasSubstr("does not exist on the source")))
       << status;
   succeed("lost", "drop");
+}
+
+// G9: what --keyless full has set goes with the replica, as it was, on both sides, and not where others rely on it.
+void EdgesTest::identities_come_back() {
+  create("lent",
+         "create table plain (a int); create table nothing (id int primary key); create table late (a int, b int not "
+         "null, primary key (a) deferrable); alter table nothing replica identity nothing; create table chosen (a int "
+         "not null, g int not null generated always as (a) stored); create unique index g on chosen (g); alter table "
+         "chosen replica identity using index g; create table relied_on (a int); insert into plain values (1)");
+  const auto plan = run_in("lent", "clone", {"--keyless", "full", "--dry-run"});
+  EXPECT_THAT(plan.out, Not(HasSubstr("pgbaton_lent__ins  late"))) << plan;
+  const auto identities = [&](Cluster& server) {
+    return server.scalar(
+        "select string_agg(relname || ' ' || relreplident::text, ', ' order by relname) from pg_class where relkind = "
+        "'r' "
+        "and relnamespace = 'public'::regnamespace",
+        "lent");
+  };
+  const auto before = identities(source());
+  EXPECT_EQ(before, "chosen i, late d, nothing n, plain d, relied_on d");
+  const auto killed = Tool::run(in("lent", "clone", {"--keyless", "full"}), Milliseconds(60'000),
+                                {{"PGBATON_FAILPOINTS", "identities_set=kill"}});
+  EXPECT_EQ(killed.code, 137) << killed;
+  EXPECT_THAT(run_in("lent", "check", {"--keyless", "full"}).out,
+              HasSubstr("REPLICA IDENTITY FULL is of no use with a generated column"));
+  succeed("lent", "clone", {"--keyless", "full", "--until", "caught-up"});
+  EXPECT_EQ(identities(source()), "chosen i, late f, nothing f, plain f, relied_on f")
+      << "FULL has no generated column";
+  source().exec("create publication others for table relied_on; update plain set a = 2", "lent");
+  succeed("lent", "follow", {"--until", "caught-up"});
+  EXPECT_EQ(target().scalar("select a from plain", "lent"), "2");
+  const auto finished = run_in("lent", "finish");
+  EXPECT_EQ(finished.code, 0) << finished;
+  EXPECT_EQ(identities(source()), "chosen i, late d, nothing n, plain d, relied_on f");
+  EXPECT_EQ(identities(target()), "chosen i, late d, nothing n, plain d, relied_on d");
+  EXPECT_THAT(finished.err, HasSubstr("relied_on keeps REPLICA IDENTITY FULL (keyless: full): publication others"));
+  EXPECT_THAT(finished.out, HasSubstr("REPLICA IDENTITY FULL of public.nothing on the source, which is nothing again"));
+  source().exec("delete from relied_on; drop publication others; update plain set a = 3", "lent");
 }
 
 // Nothing is claimed that was not done; a repeated end is none the less one.
@@ -281,6 +321,7 @@ TEST_F(EdgesTest, OfTheCommandLine) {
 
 TEST_F(EdgesTest, OfProcessesThatEnd) {
   writers_that_lose_their_place();
+  identities_come_back();
   slot_that_is_gone();
   source_that_is_gone();
 }

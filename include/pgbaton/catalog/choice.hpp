@@ -21,6 +21,9 @@ bool has_choice(const Table& table);
 // "(a, b) WHERE (condition)", as CREATE PUBLICATION takes it; "" without a choice.
 std::string publication_detail(const Table& table);
 
+// Describes a table as it will be with REPLICA IDENTITY FULL. False, and nothing is changed, where that is of no use.
+bool assume_full_identity(Table& table);
+
 // Error(usage) that begins with `origin`, unless the text can stand in brackets of its own as an SQL condition: quotes,
 // comments and brackets are closed, and no semicolon ends it. `a) OR (b` would be valid in brackets and mean another
 // thing beside an AND.

@@ -37,6 +37,14 @@ TEST(StreamReport, RatesAreThoseOfTheLastSeconds) {
   EXPECT_EQ(back.at("applied_bytes_per_second"), "0.0");
 }
 
+TEST(StreamReport, TheSourceIsNeverBehindWhatWasReceived) {
+  Positions positions;
+  positions.received = 300;
+  EXPECT_FALSE(read_status(positions).source_flush_lsn) << "not asked yet";
+  positions.source_flush = 200;
+  EXPECT_EQ(read_status(positions).source_flush_lsn, Lsn{300});
+}
+
 TEST(StreamReport, LagIsTheAgeOfTheLastCommitAndNeverMoreThanItIsBehind) {
   Positions positions;
   positions.applied = 100;
