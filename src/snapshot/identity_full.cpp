@@ -115,23 +115,26 @@ Json recorded(const std::string& options) {
 }
 
 // One table as it is now, with who publishes its UPDATEs or DELETEs, itself or as a partition.
-pqxx::result look_up(pqxx::transaction_base& tx, Side side, const Json& entry) {
+pqxx::result look_up(pqxx::transaction_base& tx, bool where_recorded, const Json& entry) {
   const std::string query =
       "select c.oid::bigint, format('%I.%I', n.nspname, c.relname), c.relreplident, (select string_agg(distinct "
       "p.pubname, ', ') from pg_catalog.pg_publication p join pg_catalog.pg_publication_tables t using (pubname) "
-      "where (p.pubupdate or p.pubdelete) and format('%I.%I', t.schemaname, t.tablename)::regclass in (select c.oid "
-      "union select relid from pg_catalog.pg_partition_ancestors(c.oid))) from pg_catalog.pg_class c "
+      "where (p.pubupdate or p.pubdelete) and (t.schemaname, t.tablename) in (select s.nspname, r.relname from "
+      "pg_catalog.pg_class r join pg_catalog.pg_namespace s on s.oid = r.relnamespace where r.oid = c.oid or r.oid in "
+      "(select relid from pg_catalog.pg_partition_ancestors(c.oid)))) from pg_catalog.pg_class c "
       "join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r' and ";
-  if (side == Side::source) return tx.exec_params(query + "c.oid = $1", entry.at("oid").get<catalog::Oid>());
+  if (where_recorded) return tx.exec_params(query + "c.oid = $1", entry.at("oid").get<catalog::Oid>());
   return tx.exec_params(query + "n.nspname = $1 and c.relname = $2", entry.at("schema").get<std::string>(),
                         entry.at("table").get<std::string>());
 }
 
 // "" when there was nothing to set back.
-std::string put_back(pg::Control& server, Side side, const Json& entry) {
+std::string put_back(pg::Control& server, Side side, const state::Replica& replica, const Json& entry) {
+  // The way back of a switchover has carried the record on: its source is the former target.
+  const bool where_recorded = side == Side::source && entry.at("system") == std::to_string(replica.source_system_id);
   const auto rows = pg::control(side, "looking at a table's REPLICA IDENTITY", [&] {
     pqxx::nontransaction tx(server);
-    return look_up(tx, side, entry);
+    return look_up(tx, where_recorded, entry);
   });
   if (rows.empty() || rows[0][2].as<std::string>() != "f") return "";
   const auto table = rows[0][1].as<std::string>();
@@ -179,14 +182,17 @@ void set_identity_full(pg::Control& source, const std::vector<ChosenIdentity>& t
 
 std::string with_identities(const std::string& options, const std::vector<ChosenIdentity>& chosen,
                             const std::string& former) {
+  auto json = Json::parse(options);
   Json list = Json::array();
   for (const auto& entry : recorded(former))
     if (std::ranges::find(chosen, entry.at("oid").get<catalog::Oid>(), &ChosenIdentity::oid) == chosen.end())
       list.push_back(entry);
   for (const auto& table : chosen)
-    list.push_back(
-        {{"oid", table.oid}, {"schema", table.name.schema}, {"table", table.name.name}, {"before", table.before}});
-  auto json = Json::parse(options);
+    list.push_back({{"system", json.at("source_system_id")},
+                    {"oid", table.oid},
+                    {"schema", table.name.schema},
+                    {"table", table.name.name},
+                    {"before", table.before}});
   if (!list.empty()) json[kRecorded] = list;
   return json.dump();
 }
@@ -211,7 +217,7 @@ std::vector<std::string> put_identities_back(pg::Control& server, Side side, con
   std::vector<std::string> lines;
   if (side == Side::target && (!options.is_object() || options.value("schema", "full") != "full")) return lines;
   for (const auto& entry : recorded(replica.options))
-    if (auto line = put_back(server, side, entry); !line.empty()) lines.push_back(std::move(line));
+    if (auto line = put_back(server, side, replica, entry); !line.empty()) lines.push_back(std::move(line));
   return lines;
 }
 

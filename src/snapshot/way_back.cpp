@@ -90,7 +90,7 @@ void make_way_back(const WayBackRequest& request, const std::stop_token& stop) {
   state::Store store(*from);
   unmake_way_back(*from, request.replica);
   const auto options = choice(*from, store, request);
-  const auto plan = plan_tables(*from, nullptr, options, stop);
+  const auto plan = plan_tables(*from, nullptr, options);
   auto record = record_of(request, plan, catalog::load_server(*from, Side::target), options.names.base);
   state::store_way_back(*from, request.replica, record.dump());
   PGBATON_FAILPOINT("way_back_recorded");
