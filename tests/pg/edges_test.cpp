@@ -86,18 +86,19 @@ void EdgesTest::identity_full_lets_the_application_go_first() {
 
 // G8: a clone that has nothing left to copy still says what of the slot.
 void EdgesTest::slot_that_is_gone() {
-  create("lost", "create table t (id int primary key); create unlogged table \"Cache\" (id int primary key)");
-  succeed("lost", "clone", {"--until", "caught-up"});
-  const auto nothing = run_in("lost", "verify", {"--include-table", "\"Cache\""});
+  create("slotless", "create table t (id int primary key); create unlogged table \"Cache\" (id int primary key)");
+  succeed("slotless", "clone", {"--until", "caught-up"});
+  const auto nothing = run_in("slotless", "verify", {"--include-table", "\"Cache\""});
   expect_refused(nothing, 2, {"nothing was compared: unlogged", "\"public\".\"Cache\""});
   EXPECT_THAT(nothing.out, AllOf(HasSubstr("not compared: public.\"Cache\": "), Not(HasSubstr("no differences"))));
-  source().exec("select pg_drop_replication_slot('pgbaton_lost')");
-  expect_refused(run_in("lost", "clone"), 4, {"slot \"pgbaton_lost\" does not exist on the source", "clone --restart"});
-  const auto status = run_in("lost", "status");
+  source().exec("select pg_drop_replication_slot('pgbaton_slotless')");
+  expect_refused(run_in("slotless", "clone"), 4,
+                 {"slot \"pgbaton_slotless\" does not exist on the source", "clone --restart"});
+  const auto status = run_in("slotless", "status");
   EXPECT_THAT(status.out, AllOf(HasSubstr("slot        there is none"), HasSubstr("lag         not known"),
                                 HasSubstr("does not exist on the source")))
       << status;
-  succeed("lost", "drop");
+  succeed("slotless", "drop");
 }
 
 // G9: what --keyless full has set goes with the replica, as it was, on both sides, and not where others rely on it.
