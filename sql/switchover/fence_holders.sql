@@ -1,7 +1,7 @@
 -- Sessions that hold locks on user tables which the fence has to wait for: pid (0: a prepared transaction), how long
 -- their transaction is open, what they are, the tables.
 select coalesce(l.pid, 0), coalesce(extract(epoch from clock_timestamp() - min(a.xact_start)), 0)::float8,
-       coalesce(min(a.backend_type), 'prepared transaction'),
+       case when l.pid is null then 'prepared transaction' else coalesce(min(a.backend_type), 'client backend') end,
        format('%s%s%s, open for %s s, holding %s', coalesce('pid ' || l.pid, 'a prepared transaction'),
               coalesce(' ' || min(a.usename), ''), coalesce(' (' || nullif(min(a.application_name), '') || ')', ''),
               round(coalesce(extract(epoch from clock_timestamp() - min(a.xact_start)), 0)::numeric, 1),

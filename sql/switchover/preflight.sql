@@ -20,11 +20,35 @@ select 'warning', 'source.long_transaction', format('pid %s', a.pid),
               'long-transactions: fail, the switchover ends', a.usename, coalesce(nullif(a.application_name, ''), '-'),
               date_trunc('second', clock_timestamp() - a.xact_start)), 'Let it end first.'
   from pg_catalog.pg_stat_activity a
- where a.datname = current_database() and a.pid <> pg_backend_pid() and a.backend_type = 'client backend'
+ where a.datname = current_database() and a.pid <> pg_backend_pid() and coalesce(a.backend_type, 'client backend') = 'client backend'
    and a.xact_start < clock_timestamp() - interval '1 second'
    and exists (select from pg_catalog.pg_locks l join tables t on t.oid = l.relation
                 where l.pid = a.pid and l.granted and l.mode in ('RowExclusiveLock', 'ShareUpdateExclusiveLock',
                   'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock'))
+union all
+-- Its apply worker fires no statement triggers: no fence stops it.
+select 'blocker', 'source.subscription', format('subscription %I', s.subname),
+       'writes into tables of the source in spite of any fence',
+       format('ALTER SUBSCRIPTION %I DISABLE; and let the target subscribe afterwards.', s.subname)
+  from pg_catalog.pg_subscription s
+ where s.subenabled and s.subdbid = (select oid from pg_catalog.pg_database where datname = current_database())
+union all
+select 'blocker', 'source.large_objects', format('%s large objects', count(*)), 'are not carried to the target',
+       'Move them by hand (lo_export, lo_import) or into columns, and remove them on the source.'
+  from pg_catalog.pg_largeobject_metadata having count(*) > 0
+union all
+select 'warning', 'source.matview', c.oid::regclass::text,
+       'what it holds on the target is as of the copy: a refresh of the source is not carried',
+       format('REFRESH MATERIALIZED VIEW %s; on the target, after the switchover.', c.oid::regclass)
+  from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+ where c.relkind = 'm' and n.nspname not in ('pg_catalog', 'information_schema')
+union all
+select 'blocker', 'source.synchronous', 'synchronous_standby_names',
+       'no synchronous standby is connected: what is committed on the source would wait for one',
+       'Bring the standby back, or take it out of synchronous_standby_names.'
+ where current_setting('synchronous_standby_names') <> ''
+   and not exists (select from pg_catalog.pg_stat_replication
+                    where coalesce(sync_state, 'not to be seen') in ('sync', 'quorum', 'not to be seen'))
 union all
 select 'blocker', 'source.owner', t.name, 'the role does not own it, so it cannot put a fence on it and take it off again',
        format('Connect as %s, or as a superuser.', pg_catalog.pg_get_userbyid(t.relowner))

@@ -35,7 +35,7 @@ std::string switchover_text(const switchover::Report& report) {
     text +=
         fmt::format("\nfailed at step {}; {}\n", report.failed_step,
                     report.source_open ? "the source takes writes"
-                                       : "the watchdog decides which side takes writes, as soon as the target answers");
+                                       : "the source is fenced: the watchdog decides which side takes writes, or `switchover --undo`");
   else
     text += fmt::format("\n{}; writers waited {}\n", report.result, format_duration(report.pause));
   return text;

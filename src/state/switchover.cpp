@@ -34,6 +34,18 @@ bool undo_switchover(pg::Control& target, std::int64_t id, const std::string& re
   });
 }
 
+bool knows_attempt(pg::Control& target, const std::string& replica, const AttemptName& attempt) {
+  return pg::control(Side::target, "looking for a switchover", [&] {
+    pqxx::nontransaction tx(target);
+    if (tx.exec1("select to_regclass('pgbaton.request') is null")[0].as<bool>()) return false;
+    return !tx.exec_params(
+                  "select from pgbaton.request where id = $1 and replica = $2 and kind = 'switchover' and "
+                  "payload ->> 'generation' = $3",
+                  attempt.id, replica, attempt.generation)
+                .empty();
+  });
+}
+
 void flip_switchover(pqxx::transaction_base& tx, std::int64_t id, const Replica& replica, Lsn barrier_lsn,
                      Lsn from_lsn) {
   const auto flipped = tx.exec_params(

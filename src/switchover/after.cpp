@@ -53,9 +53,8 @@ std::string Conductor::turn(const state::WayBack& way_back) {
   return fmt::format("`pgbaton follow` with the same options streams back, from {} on", to_string(way_back.from_lsn));
 }
 
-std::string Conductor::switched_about() const {
-  return source_about(replica_.name,
-                      fmt::format("{} to another server at {}", kSwitchedOver, to_string(report_.barrier_lsn)));
+std::string Conductor::switched_about() {
+  return source_about(replica_.name, fmt::format("{} at {}", switched_to(*target_), to_string(report_.barrier_lsn)));
 }
 
 std::string Conductor::clean_up() {

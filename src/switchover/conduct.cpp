@@ -14,7 +14,7 @@ namespace pgbaton::switchover {
 
 namespace {
 
-constexpr Milliseconds kFollowerPatience{30'000}, kPoll{50}, kRestPatience{10'000};
+constexpr Milliseconds kFollowerPatience{30'000}, kPoll{50}, kRestPatience{10'000}, kAlonePatience{5'000};
 
 }  // namespace
 
@@ -23,8 +23,30 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
+// Two that are started together would stop each other's stream. As long as the session lives.
+void Conductor::be_the_only_one() {
+  const auto deadline = Deadline::after(kAlonePatience);
+  const auto taken = [&] {
+    return pg::control(Side::target, "looking for another switchover", [&] {
+      pqxx::nontransaction tx(*target_);
+      return tx
+          .exec_params1("select pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended($1, 0))",
+                        "pgbaton switchover " + options_.names.name)[0]
+          .as<bool>();
+    });
+  };
+  while (!taken()) {
+    if (deadline.passed() || !sleep_for(kPoll, stop_))
+      throw Error(ErrorKind::held_elsewhere,
+                  fmt::format("another switchover of replica {} is running", options_.names.name))
+          .side(Side::target)
+          .hint("Wait for its end; `pgbaton status` shows who has the replica.");
+  }
+}
+
 void Conductor::run() {
   store_.install();
+  be_the_only_one();
   const auto row = store_.load_replica(options_.names.name);
   const bool flipped = row && row->direction == state::kSwitched;
   if (flipped && row->slot.empty()) {
@@ -101,9 +123,9 @@ bool Conductor::open_source() {
   log::warning("the watchdog is gone: opening the source without it");
   if (!state::undo_switchover(*pg::open_control(options_.stream.target, "switchover"), attempt_, reason)) return false;
   auto connection = pg::Connection::open(options_.stream.source, "fence");
-  open_fence(connection);
+  open_fence(connection, about_);
   if (!settings_.pgbouncer_pause.empty()) resume();
-  remove_fence(connection, Deadline::after(kRestPatience), {});
+  remove_fence(connection, Deadline::after(kRestPatience), {}, about_);
   return true;
 }
 
@@ -122,8 +144,7 @@ std::string Conductor::look() {
   require_possible(report_.findings);
   way_back_ = settings_.way_back != "no" &&
               std::ranges::find(report_.findings, kNoWayBack, &snapshot::Finding::id) == report_.findings.end();
-  close_target(options_, *source_, *target_, stop_);
-  return fmt::format("{} findings, none in the way; the target takes no writes but ours", report_.findings.size());
+  return fmt::format("{} findings, none in the way", report_.findings.size());
 }
 
 std::string Conductor::make_way_back() {
@@ -147,17 +168,30 @@ std::string Conductor::prepare() {
   hook("hook-before", settings_.hook_before);
   become_writer();
   attempt_ = state::begin_switchover(*target_, replica_, host_name(), static_cast<int>(::getpid()));
+  // By the holder of the lease alone: another switchover may have flipped this side a moment ago.
+  close_target(options_, *source_, *target_, stop_);
   warm(settings_, *target_, store_.load_tables(replica_));
   tables_ = counted_tables(store_, replica_, *source_);
   bring_sequences(*source_, *target_, settings_.sequence_gap);
   if (settings_.verification != "counts") return "streaming";
   try {
-    const auto counted = count_at_cut(options_, tables_, stop_);
+    const auto counted = count_live();
     return fmt::format("{} tables, {} rows on both sides at a cut", counted.tables, counted.rows);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::timed_out) throw;
     until_writer_is_free();
     return "not counted live: " + error.message();
+  }
+}
+
+// A table that is emptied or rewritten meanwhile looks empty to the snapshot of the cut: only twice counts.
+Counted Conductor::count_live() {
+  try {
+    return count_at_cut(options_, tables_, stop_);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::differences) throw;
+    log::info("{}; counting again", error.message());
+    return count_at_cut(options_, tables_, stop_);
   }
 }
 
@@ -187,6 +221,19 @@ void Conductor::become_writer() {
   replica_ = load_replica(store_, options_);
 }
 
+namespace {
+
+// What an earlier run has left: this one has fenced nobody.
+void look_at_fence(const Options& options, Report& report) {
+  try {
+    if (report.source_open) report.source_open = !is_fenced(options.stream.source);
+  } catch (const Error& error) {
+    log::debug("looking for a fence: {}", error.describe());
+  }
+}
+
+}  // namespace
+
 Report run(const Options& options, const std::stop_token& stop) {
   Report report;
   if (done_before(options)) {
@@ -199,6 +246,7 @@ Report run(const Options& options, const std::stop_token& stop) {
   } catch (const Error& error) {
     report.failure = error;
     report.result = "failed";
+    look_at_fence(options, report);
   }
   return report;
 }

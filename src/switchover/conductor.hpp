@@ -26,6 +26,7 @@ class Conductor {
   void run();
 
  private:
+  void be_the_only_one();
   void step(const std::string& name, bool in_pause, const std::function<std::string()>& work);
   void note(const std::string& name);
   void hook(const std::string& setting, const std::string& command);
@@ -40,6 +41,7 @@ class Conductor {
   std::string make_way_back();
   void unmake_way_back();
   std::string prepare();
+  Counted count_live();
   // It goes on with a try of a cut that nobody waits for any more, and serves requests one by one.
   void until_writer_is_free();
   // A follower is asked to stop: from here on the stream is ours.
@@ -66,7 +68,7 @@ class Conductor {
   void after_flip();
   // From here on the former source takes what pgbaton writes, and has a replica of its own.
   std::string turn(const state::WayBack& way_back);
-  std::string switched_about() const;
+  std::string switched_about();
   std::string send();
   // What was the replica goes; the fence of the source says what became of it.
   std::string clean_up();
@@ -84,7 +86,7 @@ class Conductor {
   std::optional<pg::Connection> fence_;
   std::vector<QualifiedName> fenced_;
   std::vector<Count> tables_;
-  std::string shape_;
+  std::string shape_, about_;  // about_: of the fence
   std::int64_t attempt_ = 0, changes_ = 0;
   Clock::time_point waiting_since_ = Clock::now();
   bool flipped_ = false, way_back_ = false;

@@ -52,6 +52,41 @@ std::string replaced(std::string_view sql, const std::map<std::string, std::stri
   return text;
 }
 
+void abandon(pg::Connection& connection) noexcept {
+  try {
+    connection.exec("rollback");
+  } catch (const std::exception& error) {
+    log::debug("fence: {}", error.what());  // the connection is gone, and the transaction with it
+  }
+}
+
+// Until the end of the transaction.
+void lock_fence(pg::Connection& connection) {
+  connection.exec("set synchronous_commit = local");
+  connection.exec("begin isolation level read committed read write");
+  try {
+    connection.exec("set local lock_timeout = '5s'");
+    connection.exec("select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('pgbaton:fence', 0))");
+  } catch (...) {
+    abandon(connection);
+    throw;
+  }
+}
+
+// The value of `work` in a transaction of its own.
+template <typename Work>
+auto with_fence_locked(pg::Connection& connection, Work&& work) {
+  lock_fence(connection);
+  try {
+    const auto result = work();
+    connection.exec("commit");
+    return result;
+  } catch (...) {
+    abandon(connection);
+    throw;
+  }
+}
+
 void refuse_writes(pg::Connection& connection, const std::string& about, const std::string& exempt) {
   connection.exec("set local client_min_messages = warning");
   connection.exec(replaced(sql::fence_refuse, {{":about", quote_literal(about)}, {":exempt", quote_literal(exempt)}}));
@@ -141,7 +176,7 @@ class Closing {
 
   bool attempt(Milliseconds timeout) {
     try {
-      connection_.exec("begin isolation level read committed read write");
+      lock_fence(connection_);
       connection_.exec(fmt::format("set local lock_timeout = {}", timeout.count()));
       refuse_writes(connection_, request_.about, request_.exempt);
       connection_.exec(replaced(sql::fence_close, {{":tables", array_of(order_)}}));
@@ -194,13 +229,15 @@ std::optional<std::string> fence_about(pg::Connection& connection) {
 }
 
 void describe_fence(pg::Connection& connection, const std::string& about) {
+  connection.exec("set synchronous_commit = local");
   connection.exec("comment on schema pgbaton_fence is " + quote_literal(about));
 }
 
 void admit(pg::Connection& connection, const std::string& about, const std::string& exempt) {
-  connection.exec("begin");
-  refuse_writes(connection, about, exempt);
-  connection.exec("commit");
+  with_fence_locked(connection, [&] {
+    refuse_writes(connection, about, exempt);
+    return true;
+  });
 }
 
 std::vector<QualifiedName> without_fence(pg::Connection& connection, const std::vector<QualifiedName>& tables) {
@@ -216,14 +253,29 @@ std::vector<QualifiedName> without_fence(pg::Connection& connection, const std::
   return missing;
 }
 
-bool open_fence(pg::Connection& connection) {
-  if (!fence_about(connection)) return false;
-  connection.exec(std::string(sql::fence_open));
-  return true;
+namespace {
+
+// False when there is none, or another one than is meant.
+bool change_fence(pg::Connection& connection, const std::optional<std::string>& about, const std::string& statement) {
+  return with_fence_locked(connection, [&] {
+    const auto found = fence_about(connection);
+    if (!found || (about && *found != *about)) return false;
+    // Not that of the lock.
+    connection.exec(fmt::format("set local lock_timeout = {}", kRemoveLockTimeout.count()));
+    connection.exec(statement);
+    return true;
+  });
 }
 
-bool remove_fence(pg::Connection& connection, Deadline deadline, const std::stop_token& stop) {
-  connection.exec(fmt::format("set client_min_messages = warning; set lock_timeout = {}", kRemoveLockTimeout.count()));
+}  // namespace
+
+bool open_fence(pg::Connection& connection, const std::optional<std::string>& about) {
+  return change_fence(connection, about, std::string(sql::fence_open));
+}
+
+bool remove_fence(pg::Connection& connection, Deadline deadline, const std::stop_token& stop,
+                  const std::optional<std::string>& about) {
+  connection.exec("set client_min_messages = warning");
   for (;;) {
     const auto left = connection.exec(
         "select format('%I.%I', n.nspname, c.relname) from pg_catalog.pg_trigger t join pg_catalog.pg_class c on c.oid "
@@ -232,7 +284,7 @@ bool remove_fence(pg::Connection& connection, Deadline deadline, const std::stop
     if (left.rows() == 0) break;
     bool waits = false;
     for (int i = 0; i < left.rows(); ++i) try {
-        connection.exec("drop trigger if exists pgbaton_fence on " + left.text(i, 0));
+        if (!change_fence(connection, about, "drop trigger if exists pgbaton_fence on " + left.text(i, 0))) return true;
       } catch (const Error& error) {
         if (error.sqlstate() != "55P03" && error.sqlstate() != "42P01") throw;
         waits = true;
@@ -240,7 +292,7 @@ bool remove_fence(pg::Connection& connection, Deadline deadline, const std::stop
     if (!waits) continue;
     if (deadline.passed() || !sleep_for(kBetweenRemovals, stop)) return false;
   }
-  connection.exec("drop schema if exists pgbaton_fence cascade");
+  change_fence(connection, about, "drop schema if exists pgbaton_fence cascade");
   return true;
 }
 

@@ -7,6 +7,11 @@
 // the first try holds `history` and waits for `account`, whose holders wait for `history`; the next try takes `account`
 // first, and then nobody can hold `history`.
 //
+// Whoever opens a fence that he did not put up himself a moment ago says which one he means (its comment names the
+// attempt): one that was held up may come back when another switchover has fenced, and flipped. An advisory lock stands
+// around every look and the change that follows from it. No commit of a fence waits for a synchronous standby: one that
+// is away would keep writers out for ever.
+//
 // Opening replaces the function, which needs no lock on any table: writers go on in milliseconds, whatever readers do.
 // The triggers, which let everything pass by then, are removed afterwards, one by one.
 #pragma once
@@ -50,10 +55,12 @@ void describe_fence(pg::Connection& connection, const std::string& about);
 void admit(pg::Connection& connection, const std::string& about, const std::string& exempt);
 // Those that it does not hold.
 std::vector<QualifiedName> without_fence(pg::Connection& connection, const std::vector<QualifiedName>& tables);
-// False when there is none.
-bool open_fence(pg::Connection& connection);
-// False when triggers are left at the deadline, because readers hold their tables.
-bool remove_fence(pg::Connection& connection, Deadline deadline, const std::stop_token& stop);
+// False when there is none, or, with `about`, when it is another one by now.
+bool open_fence(pg::Connection& connection, const std::optional<std::string>& about = std::nullopt);
+// False when triggers are left at the deadline, because readers hold their tables. With `about`: only while it is that
+// one.
+bool remove_fence(pg::Connection& connection, Deadline deadline, const std::stop_token& stop,
+                  const std::optional<std::string>& about = std::nullopt);
 // For a person with psql.
 std::string undo_statements();
 

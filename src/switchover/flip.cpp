@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
+#include <pgbaton/catalog/server.hpp>
 #include <pgbaton/copy/finalize.hpp>
 #include <pgbaton/state/switchover.hpp>
 #include <pgbaton/switchover_embedded_sql.hpp>
@@ -31,7 +32,10 @@ select format('%I.%I', n.nspname, c.relname)
  order by 1)";
 
 // A reader of the target must not hold the writers of the source up for long.
-constexpr const char* kSettings = "set local lock_timeout = '2s'; set local client_min_messages = warning";
+// A conductor that is frozen in the middle must not keep both sides closed.
+constexpr const char* kSettings =
+    "set local lock_timeout = '2s'; set local idle_in_transaction_session_timeout = '3s'; set local "
+    "client_min_messages = warning";
 constexpr int kRounds = 100;  // a tree of inheritance is not deeper
 
 void drop_guards(pqxx::work& tx, const state::Replica& replica) {
@@ -94,6 +98,12 @@ std::string shape_of(pg::Control& source) {
 
 std::string source_about(const std::string& replica, const std::string& what) {
   return fmt::format("source of replica {}: {}", replica, what);
+}
+
+std::string switched_to(pg::Control& target) {
+  const auto server = catalog::load_server(target, Side::target);
+  return fmt::format("{} to database {} of system {}", kSwitchedOver, quote_identifier(server.database),
+                     server.system_identifier);
 }
 
 std::string target_about(const std::string& replica) {

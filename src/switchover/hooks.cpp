@@ -31,7 +31,8 @@ void run_hook(const std::string& setting, const std::string& command, const Opti
   }
   const auto outcome = copy::run_command(run, stop);
   if (outcome.exit_code == 0) return;
-  throw Error(ErrorKind::failed, fmt::format("{} ended with {}: {}", setting, outcome.exit_code, outcome.errors))
+  throw Error(ErrorKind::failed, fmt::format("{} ended with {}{}{}", setting, outcome.exit_code,
+                                             outcome.errors.empty() ? "" : ": ", outcome.errors))
       .hint("Run the command by hand to see what it says.");
 }
 

@@ -84,5 +84,7 @@ std::string bring_sequences(pg::Control& source, pg::Control& target, std::int64
 std::string source_about(const std::string& replica, const std::string& what);
 std::string target_about(const std::string& replica);
 inline constexpr std::string_view kSwitchedOver = "switched over";
+// "switched over to database x of system 123".
+std::string switched_to(pg::Control& target);
 
 }  // namespace pgbaton::switchover

@@ -28,12 +28,13 @@ std::string Conductor::fence() {
   watchdog_.emplace(options_.stream.source, options_.stream.target, attempt_, settings_);
   come_near();
   fence_.emplace(pg::Connection::open(options_.stream.source, "fence"));
-  watchdog_->fence(fence_->backend_pid());
+  about_ = source_about(replica_.name, fmt::format("fenced for a switchover by {}, pid {}, attempt {}/{}", host_name(),
+                                                   ::getpid(), replica_.generation, attempt_));
+  watchdog_->fence(fence_->backend_pid(), about_);
   report_.source_open = false;
   log::info("should this machine be lost: pgbaton switchover --undo, or on the source\n{}", undo_statements());
   FenceRequest request{.tables = fenced_,
-                       .about = source_about(replica_.name, fmt::format("fenced for a switchover by {}, pid {}",
-                                                                        host_name(), ::getpid())),
+                       .about = about_,
                        .exempt = {},
                        .transaction_wait = settings_.transaction_wait,
                        .terminate = settings_.long_transactions == "terminate",

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/size.hpp>
+#include <pgbaton/catalog/activity.hpp>
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/copy/deferrable.hpp>
 #include <pgbaton/copy/sequences.hpp>
@@ -13,8 +14,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "parts.hpp"
+#include "watchdog.hpp"
 
 namespace pgbaton::switchover {
 
@@ -35,6 +38,7 @@ class Look {
     look_at_lag();
     look_at_source();
     look_at_target();
+    look_at_pooler();
     look_at_extensions();
     look_at_sequences();
     std::ranges::move(look_at_way_back(options_, source_, target_, store_.load_tables(replica_)),
@@ -96,10 +100,50 @@ class Look {
             "Clone the database with this table, or do without it.");
     }
     attempt("target.constraints", "target", [&] { copy::require_deferrable_constraints(target_, replica_.name); });
+    // What is made in the pause would act on what the stream applies, should the switchover be given up.
     if (!replica_.replica_role)
-      add(Severity::note, "target.deferred", "target",
-          "foreign keys, triggers and rules are made in the pause, because the role may not set "
-          "session_replication_role");
+      add(Severity::blocker, "target.deferred", "target",
+          "foreign keys, triggers and rules wait for the end, because the role may not set session_replication_role",
+          "GRANT SET ON PARAMETER session_replication_role (15 and newer) and clone again; or stop the application and "
+          "use `pgbaton finish`.");
+    look_left_behind();
+  }
+
+  // What the application has on the source and will not find on the target.
+  void look_left_behind() {
+    std::set<QualifiedName> known;
+    std::vector<std::uint32_t> inserts_only;
+    for (const auto& table : store_.load_tables(replica_)) {
+      known.insert(table.name);
+      if (table.inserts_only && table.phase != state::TablePhase::skipped) inserts_only.push_back(table.source_oid);
+    }
+    for (const auto& table : catalog::load_tables(source_))
+      if (!known.contains(table.name))
+        add(Severity::warning, "table.left_behind", table.name.quoted(), "is not part of the replica",
+            "The application will not find its rows on the target: clone it, too, or do without it.");
+    pg::control(Side::source, "reading table statistics", [&] {
+      for (const auto& counts : catalog::load_write_counts(source_, inserts_only))
+        if (counts.updates + counts.deletes > 0)
+          add(Severity::warning, "table.insert_only", counts.name.quoted(),
+              fmt::format("has had {} UPDATEs and {} DELETEs on the source since its statistics were reset; without a "
+                          "usable identity only INSERT and TRUNCATE are carried",
+                          counts.updates, counts.deletes),
+              fmt::format("pgbaton verify --include-table {0}; pgbaton resync {0}", counts.name.quoted()));
+    });
+  }
+
+  // Told before anybody is fenced, not at the flip.
+  void look_at_pooler() {
+    const auto& settings = options_.settings;
+    if (settings.pgbouncer.empty()) return;
+    attempt("pgbouncer", "PgBouncer", [&] {
+      pgbouncer_command(settings.pgbouncer, "SHOW VERSION");
+      if (settings.pgbouncer_pause.empty()) return;
+      const auto names = pgbouncer_databases(settings.pgbouncer);
+      if (std::ranges::find(names, settings.pgbouncer_pause) == names.end())
+        add(Severity::blocker, "pgbouncer", settings.pgbouncer_pause, "PgBouncer has no database of this name",
+            "Look at pgbouncer-pause in section switchover, and at SHOW DATABASES in the admin console.");
+    });
   }
 
   void look_at_lag() {
@@ -139,12 +183,15 @@ class Look {
   void look_at_target() {
     pg::control(Side::target, "looking at the target", [&] {
       pqxx::read_transaction tx(target_);
-      if (tx.exec1("select exists (select from pg_catalog.pg_db_role_setting s where s.setdatabase in (0, (select oid "
-                   "from pg_catalog.pg_database where datname = current_database())) and "
-                   "'default_transaction_read_only=on' = any (s.setconfig))")[0]
-              .as<bool>())
+      const bool sees_files =
+          tx.exec1(
+                "select pg_catalog.has_function_privilege('pg_catalog.pg_show_all_file_settings()', "
+                "'execute')")[0]
+              .as<bool>();
+      if (tx.exec1(std::string(sql::read_only))[0].as<bool>() ||
+          (sees_files && tx.exec1(std::string(sql::read_only_files))[0].as<bool>()))
         add(Severity::blocker, "target.read_only", "target", "has the setting default_transaction_read_only=on",
-            "ALTER DATABASE … RESET default_transaction_read_only");
+            "ALTER DATABASE (or ROLE, or SYSTEM) … RESET default_transaction_read_only");
       look_at_dependents(tx);
       look_at_statistics(tx);
     });
@@ -178,9 +225,9 @@ class Look {
     for (auto row :
          tx.exec("select c.oid::regclass::text from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = "
                  "c.relnamespace join pgbaton.table_state s on s.schema_name = n.nspname and s.table_name = c.relname "
-                 "where c.relkind = 'r' and c.relpages > 0 and not exists (select from pg_catalog.pg_statistic t where "
-                 "t.starelid = c.oid) and pg_catalog.has_table_privilege('pg_catalog.pg_statistic', 'select') order by "
-                 "1")) {
+                 "where c.relkind = 'r' and c.relpages > 0 and not exists (select from pg_catalog.pg_stats t where "
+                 "t.schemaname = n.nspname and t.tablename = c.relname) and pg_catalog.has_table_privilege(c.oid, "
+                 "'select') order by 1")) {
       if (number++ == 0) first = row[0].as<std::string>();
     }
     if (number > 0)

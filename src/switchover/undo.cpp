@@ -4,8 +4,11 @@
 #include <pgbaton/snapshot/way_back.hpp>
 #include <pgbaton/state/switchover.hpp>
 
+#include <charconv>
+
 #include "fence.hpp"
 #include "parts.hpp"
+#include "watchdog.hpp"
 
 namespace pgbaton::switchover {
 
@@ -46,8 +49,48 @@ bool done_before(const Options& options) {
   if (state::Store(*target).load_replica(options.names.name)) return false;
   auto source = pg::Connection::open(options.stream.source, "fence");
   const auto about = fence_about(source);
-  return about && about->starts_with(source_about(options.names.name, std::string(kSwitchedOver)));
+  // It names the server that it went to: an empty database is not it.
+  return about && about->starts_with(source_about(options.names.name, switched_to(*target)));
 }
+
+namespace {
+
+// The attempt that has put up this fence, by what it says of itself. Error(usage) when that is none of this replica.
+state::AttemptName attempt_of(const std::string& about, const std::string& replica) {
+  constexpr std::string_view kAttempt = ", attempt ";
+  const auto at = about.rfind(kAttempt);
+  if (!about.starts_with(source_about(replica, "")) || at == about.npos)
+    throw refusal(fmt::format("the fence is not of replica {} (\"{}\")", replica, about));
+  const auto text = about.substr(at + kAttempt.size());
+  const auto slash = text.find('/');
+  state::AttemptName name{text.substr(0, slash), 0};
+  const auto number = slash == text.npos ? std::string_view() : std::string_view(text).substr(slash + 1);
+  std::from_chars(number.data(), number.data() + number.size(), name.id);
+  return name;
+}
+
+// Only where the target knows the attempt, and that it has not flipped.
+void require_not_flipped(const Options& options, const std::string& about) {
+  const auto attempt = attempt_of(about, options.names.name);
+  auto target = pg::open_control(options.stream.target, "switchover");
+  if (!state::knows_attempt(*target, options.names.name, attempt))
+    throw refusal(
+        "this target does not know the switchover that has fenced the source: it is another one, or its "
+        "state is gone, and with it the answer to whether it was flipped");
+  if (!state::undo_switchover(*target, attempt.id, "--undo"))
+    throw refusal("the target has been flipped: the application works there");
+}
+
+void resume_pooler(const Settings& settings) {
+  if (settings.pgbouncer.empty() || settings.pgbouncer_pause.empty()) return;
+  try {
+    pgbouncer_command(settings.pgbouncer, "RESUME " + quote_identifier(settings.pgbouncer_pause));
+  } catch (const Error& error) {
+    log::debug("{}", error.describe());  // it was not paused
+  }
+}
+
+}  // namespace
 
 std::string undo(const Options& options, bool force, const std::stop_token& stop) {
   auto source = pg::Connection::open(options.stream.source, "fence");
@@ -55,15 +98,18 @@ std::string undo(const Options& options, bool force, const std::stop_token& stop
   if (about && about->find(kSwitchedOver) != about->npos && !force) throw refusal(*about);
   std::string done;
   try {
+    if (about && !force) require_not_flipped(options, *about);
     done = undo_target(options, force, stop);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::usage) throw;
     if (!force) throw refusal("the target cannot be asked whether it was flipped: " + error.describe());
     log::warning("the target was not asked: {}", error.describe());
   }
-  if (!open_fence(source)) return done + "there is no fence on the source: nothing to undo";
+  const bool opened = about && open_fence(source, *about);
+  resume_pooler(options.settings);
+  if (!opened) return done + "there is no fence on the source: nothing to undo";
   done += "the source takes writes again";
-  if (!remove_fence(source, Deadline::after(kRemovePatience), stop))
+  if (!remove_fence(source, Deadline::after(kRemovePatience), stop, *about))
     done += "; triggers that let everything pass are left on tables that are being read: run it again later";
   return done;
 }

@@ -18,7 +18,7 @@ namespace pgbaton::switchover {
 
 namespace {
 
-constexpr Milliseconds kStartPatience{20'000}, kAnswerPatience{5'000};
+constexpr Milliseconds kStartPatience{20'000}, kAnswerPatience{5'000}, kLastPatience{500};
 // The source is open by then; triggers may wait for readers a little longer.
 constexpr Milliseconds kCleanPatience{15'000};
 
@@ -119,8 +119,8 @@ std::string Watchdog::answer(Milliseconds patience) {
   }
 }
 
-void Watchdog::fence(int backend_pid) {
-  say(fmt::format("fence {}", backend_pid));
+void Watchdog::fence(int backend_pid, const std::string& about) {
+  say(fmt::format("fence {} {}", backend_pid, one_line(about)));
   if (answer(kAnswerPatience) != "watching") throw broken("does not answer");
 }
 
@@ -137,7 +137,8 @@ void Watchdog::require_flip() {
 void Watchdog::require(const std::string& expected) {
   const auto said = answer(kAnswerPatience);
   if (said == expected) return;
-  if (said.empty()) throw broken("does not answer");
+  silent_ = said.empty();
+  if (silent_) throw broken("does not answer");
   // "no", or what it told when it gave up.
   throw Error(ErrorKind::timed_out, "the deadline passed, and the watchdog has opened the source again")
       .hint("Nothing is lost. Give more time with deadline in section switchover, or make the steps shorter.");
@@ -151,8 +152,9 @@ void Watchdog::flipped() {
 Undone Watchdog::undo(const std::string& reason) {
   say("undo " + one_line(reason));
   // What it had told before is read past.
-  auto said = answer(kStartPatience);
-  while (!said.empty() && said != "flipped" && said != "open") said = answer(kStartPatience);
+  const auto patience = silent_ ? kLastPatience : kAnswerPatience;
+  auto said = answer(patience);
+  while (!said.empty() && said != "flipped" && said != "open") said = answer(patience);
   if (said == "flipped") return Undone::flipped;
   if (said != "open") return Undone::unknown;
   if (answer(kCleanPatience) != "clean")
@@ -160,27 +162,6 @@ Undone Watchdog::undo(const std::string& reason) {
         "the source is open again; triggers that let everything pass are left on tables which are being read: "
         "pgbaton switchover --undo removes them");
   return Undone::open;
-}
-
-void pgbouncer_command(const std::string& admin_conninfo, const std::string& command, Milliseconds patience) {
-  const std::unique_ptr<PGconn, pg::FinishConnection> console(PQconnectdb(admin_conninfo.c_str()));
-  const auto fail = [&](const std::string& what) {
-    return Error(ErrorKind::failed, fmt::format("PgBouncer, {}: {}", command, one_line(what)))
-        .hint("Look at its admin console: the conninfo is `pgbouncer` in section switchover.");
-  };
-  if (PQstatus(console.get()) != CONNECTION_OK || PQsendQuery(console.get(), command.c_str()) == 0)
-    throw fail(PQerrorMessage(console.get()));
-  const auto deadline = Deadline::after(patience);
-  while (PQisBusy(console.get()) != 0) {
-    pollfd answer{PQsocket(console.get()), POLLIN, 0};
-    const auto left = deadline.left(patience);
-    if (left == Milliseconds(0)) throw fail("no answer within " + format_duration(patience));
-    ::poll(&answer, 1, static_cast<int>(left.count()));
-    if (PQconsumeInput(console.get()) == 0) throw fail(PQerrorMessage(console.get()));
-  }
-  const pg::Result result(PQgetResult(console.get()));
-  if (result.status() != PGRES_COMMAND_OK && result.status() != PGRES_TUPLES_OK)
-    throw fail(PQerrorMessage(console.get()));
 }
 
 }  // namespace pgbaton::switchover

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace pgbaton::switchover {
 
@@ -20,7 +21,8 @@ class Watchdog {
   ~Watchdog();  // without flipped() or undo() before: it opens the source
   Watchdog(const Watchdog&) = delete;
 
-  void fence(int backend_pid);
+  // Of the session that will put up the fence, and what that fence says of itself: no other one is opened.
+  void fence(int backend_pid, const std::string& about);
   // Error(timed_out) when it has given up already, as the next one.
   void require_watching();
   void require_flip();
@@ -36,10 +38,14 @@ class Watchdog {
   pid_t pid_ = -1;
   int to_ = -1, from_ = -1;
   std::string buffer_;
+  bool silent_ = false;  // it has left a question without an answer
 };
 
 // RESUME in a PgBouncer's admin console, and the other commands there. Error(failed).
 void pgbouncer_command(const std::string& admin_conninfo, const std::string& command,
                        Milliseconds patience = Milliseconds(5'000));
+
+// Names of SHOW DATABASES there.
+std::vector<std::string> pgbouncer_databases(const std::string& admin_conninfo);
 
 }  // namespace pgbaton::switchover

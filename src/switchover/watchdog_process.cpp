@@ -86,6 +86,7 @@ class Process {
       const auto said = line();
       if (said.starts_with("fence ")) {
         backend_ = std::stoi(said.substr(6));
+        about_ = said.substr(std::min(said.find(' ', 6), said.size() - 1) + 1);
         deadline_ = Deadline::after(deadline_after_);
         say("watching");
       } else if (said == "alive") {
@@ -117,7 +118,8 @@ class Process {
     say("open");
     resume();
     if (!flipping_) tell_target(reason);
-    const bool clean = try_until_done([&] { return remove_fence(*connection_, Deadline::after(kRemovePatience), {}); });
+    const bool clean =
+        try_until_done([&] { return remove_fence(*connection_, Deadline::after(kRemovePatience), {}, about_); });
     say(clean ? "clean" : "left");
     return answer_late_questions();
   }
@@ -160,7 +162,7 @@ class Process {
       const auto lives = "select 1 from pg_catalog.pg_stat_activity where pid = " + pid;
       while (connection_->exec(lives).rows() > 0 && !patience.passed()) ::poll(nullptr, 0, 5);
     }
-    open_fence(*connection_);
+    open_fence(*connection_, about_);
   }
 
   void resume() {
@@ -188,7 +190,7 @@ class Process {
   pg::Endpoint source_, target_;
   std::int64_t attempt_ = 0;
   Milliseconds deadline_after_{0};
-  std::string pgbouncer_, paused_, buffer_;
+  std::string pgbouncer_, paused_, buffer_, about_;
   std::optional<pg::Connection> connection_;
   Deadline deadline_ = Deadline::never();
   int backend_ = 0;

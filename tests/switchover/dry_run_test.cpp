@@ -57,7 +57,12 @@ TEST_F(SwitchoverDryRun, UnderLoadItMeasuresAndFencesNobody) {
 
 TEST_F(SwitchoverDryRun, FindsWhatStandsInTheWay) {
   source().exec("create sequence small maxvalue 50; select nextval('small')");
+  source().exec(
+      "create subscription theirs connection 'host=127.0.0.1 port=1 dbname=none' publication p with (connect = false);"
+      "alter subscription theirs enable; select lo_create(0); create materialized view summary as select 1 as n;"
+      "create table later (id int primary key)");
   target().exec("create sequence small maxvalue 50; create view of_all as select * from account");
+  target().exec("alter database postgres set default_transaction_read_only = yes");
   auto session = source().session();
   session.exec("begin; update account set n = 1 where id = 1");
   std::this_thread::sleep_for(std::chrono::milliseconds(1200));
@@ -68,6 +73,13 @@ TEST_F(SwitchoverDryRun, FindsWhatStandsInTheWay) {
   EXPECT_EQ(finding(report, "target.guard"), "blocker") << result;
   EXPECT_EQ(finding(report, "source.sequences"), "blocker") << result;
   EXPECT_EQ(finding(report, "source.long_transaction"), "warning") << result;
+  EXPECT_EQ(finding(report, "source.subscription"), "blocker") << "no statement trigger stops it" << result;
+  EXPECT_EQ(finding(report, "source.large_objects"), "blocker") << result;
+  EXPECT_EQ(finding(report, "source.matview"), "warning") << result;
+  EXPECT_EQ(finding(report, "table.left_behind"), "warning") << result;
+  EXPECT_EQ(finding(report, "target.read_only"), "blocker") << result;
+  source().exec(
+      "alter subscription theirs disable; alter subscription theirs set (slot_name = none); drop subscription theirs");
   session.exec("rollback");
 }
 

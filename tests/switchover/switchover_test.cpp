@@ -123,9 +123,9 @@ TEST_F(SwitchoverTest, S50_WritersOfThreeKindsAndNothingAcknowledgedIsLost) {
 // Before the flip the source takes writes again, from it on the target; the file equals the side that does.
 TEST_F(SwitchoverTest, KilledAtEveryStepExactlyOneSideTakesWrites) {
   Clients clients({source().conninfo(), target().conninfo()}, 2, 60, file_);
-  for (const std::string point : {"switchover_preflight", "switchover_prepare", "way_back_recorded", "way_back_made",
-                                  "fence_before_commit", "switchover_fenced", "switchover_fence", "switchover_barrier",
-                                  "switchover_verify", "switchover_finish", "switchover_before_flip"}) {
+  for (const std::string point :
+       {"switchover_prepare", "way_back_recorded", "way_back_made", "fence_before_commit", "switchover_fenced",
+        "switchover_fence", "switchover_barrier", "switchover_verify", "switchover_finish", "switchover_before_flip"}) {
     ASSERT_TRUE(clients.wait_acknowledged(5)) << point;
     killed_at(point, {}, source(), target());
     ASSERT_TRUE(fence_goes(source())) << point;
@@ -218,6 +218,41 @@ TEST_F(SwitchoverTest, AFrozenConductorLosesToTheDeadline) {
   const auto result = frozen.wait();
   EXPECT_EQ(result.code, 5) << result;
   expect_only(source(), target(), "the end");
+  // In the transaction of the flip, which holds the row that decides.
+  auto flipping = start("switchover", {"--config", config_}, {{"PGBATON_FAILPOINTS", "switchover_before_flip=freeze"}});
+  ASSERT_TRUE(source().wait_until("select count(*) from pg_namespace where nspname = 'pgbaton_fence'", "1"));
+  ASSERT_TRUE(fence_goes(source()));
+  expect_only(source(), target(), "a frozen flip");
+  flipping.kill(SIGCONT);
+  EXPECT_NE(flipping.wait().code, 0);
+  expect_only(source(), target(), "a flip that was given up");
+}
+
+// A fence is one attempt's: whoever comes late, or means another replica, opens nothing.
+TEST_F(SwitchoverTest, AWatchdogThatWasHeldUpAndAnUndoOpenNoOtherFence) {
+  auto frozen =
+      start("switchover", {"--config", write_config("")}, {{"PGBATON_FAILPOINTS", "switchover_fenced=freeze"}});
+  ASSERT_TRUE(source().wait_until("select count(*) from pg_namespace where nspname = 'pgbaton_fence'", "1"));
+  const auto conductor = std::to_string(frozen.pid());
+  pid_t watchdog = 0;
+  std::ifstream("/proc/" + conductor + "/task/" + conductor + "/children") >> watchdog;
+  ASSERT_GT(watchdog, 0);
+  ::kill(watchdog, SIGSTOP);
+  frozen.kill(SIGKILL);
+  frozen.wait();
+  EXPECT_FALSE(takes_writes(source()));
+  EXPECT_EQ(switch_over("", {"--undo", "--name", "other"}).code, 2) << "it is not of that replica";
+  EXPECT_EQ(switch_over("", {"--undo"}).code, 0);
+  EXPECT_TRUE(takes_writes(source()));
+  auto one = start("switchover", {"--config", config_}), other = start("switchover", {"--config", config_});
+  EXPECT_EQ(one.wait().code, 0);
+  EXPECT_EQ(other.wait().code, 0);
+  expect_only(target(), source(), "two at once");
+  ::kill(watchdog, SIGCONT);
+  std::this_thread::sleep_for(Milliseconds(1'500));
+  expect_only(target(), source(), "the old watchdog");
+  EXPECT_EQ(switch_over("", {"--undo"}).code, 2);
+  expect_only(target(), source(), "undo after the flip");
 }
 
 }  // namespace

@@ -23,6 +23,12 @@ struct SwitchoverAttempt {
 std::int64_t begin_switchover(pg::Control& target, const Replica& replica, const std::string& host, int pid);
 // False when it has flipped, or nothing is known of it any more: then the source is not to be opened.
 bool undo_switchover(pg::Control& target, std::int64_t id, const std::string& reason);
+// What a fence says of the attempt that has put it up; false when this target does not know it as one of the replica.
+struct AttemptName {
+  std::string generation;
+  std::int64_t id = 0;
+};
+bool knows_attempt(pg::Control& target, const std::string& replica, const AttemptName& attempt);
 // For the transaction that flips, which the caller has open. Error(failed) when the watchdog came first, and
 // Error(held_elsewhere) when the term is over. Raises the epoch: no writer of before commits anything any more.
 // `from_lsn`: of this server, where a way back begins; 0 none.

@@ -6,7 +6,7 @@
 //   conductor                              watchdog
 //   names and connection strings       →   connects to the source
 //                                      ←   "ready"
-//   "fence PID"  (its backend)         →   the deadline runs from here on
+//   "fence PID ABOUT"  (its backend)   →   the deadline runs from here on
 //   "alive"                            →   "watching", or what it told when it gave up
 //   "flip"                             →   may it? "go" (or "no": given up already)
 //   "flipped"                          →   ends, and leaves everything as it is
