@@ -342,9 +342,9 @@ TEST_F(RebuildFailureTest, MissingRightsAreNamed) {
   boss.reset();
   const auto swapped = Tool::run(line("rebuild", {"--keep", "0"}, "able"));
   EXPECT_EQ(swapped.code, 0) << swapped;
-  const auto able = Tool::run(line("check", {"--rebuild"}));
-  EXPECT_EQ(able.code, 0) << able;
-  EXPECT_THAT(able.out, ::testing::Not(::testing::AnyOf(HasSubstr("`finish`"), HasSubstr("_pgbaton_lsn")))) << able;
+  const auto ready = Tool::run(line("check", {"--rebuild"}));
+  EXPECT_EQ(ready.code, 0) << ready;
+  EXPECT_THAT(ready.out, ::testing::Not(::testing::AnyOf(HasSubstr("`finish`"), HasSubstr("_pgbaton_lsn")))) << ready;
   const auto same = Tool::run(line("check", {"--rebuild", "--maintenance-db", "shop"}));
   EXPECT_EQ(same.code, 3) << same;
   EXPECT_THAT(same.out, HasSubstr("--maintenance-db"));
