@@ -72,7 +72,7 @@ std::string_view option_of(std::string_view key) {
        {"include_schemas", "--include-schema"},
        {"exclude_schemas", "--exclude-schema"},
        {"exclude_data", "--exclude-data"},
-       {"tables", "`tables` of the configuration"}}};
+       {"tables", "tables"}}};
   const auto found = std::ranges::find(kOptions, key, &std::pair<std::string_view, std::string_view>::first);
   return found == kOptions.end() ? key : found->second;
 }
