@@ -1,8 +1,9 @@
+-- The tag of the quotes is longer than a name can be, so that no table's name ends them.
 -- The fence: every write to one of the tables is refused, whoever writes and in whatever session, also with
 -- session_replication_role = replica. In one transaction with sql/switchover/fence_refuse.sql, which comes first: the
 -- locks wait for every transaction that has written to one of the tables, so that none is left open when it commits. The
 -- program puts literals in the place of the names with colons: the tables, an array of quoted names.
-do $fence$
+do $pgbaton_fence_a_tag_that_is_longer_than_any_name_of_a_table_can_be_in_postgresql$
 declare
   wanted text;
 begin
@@ -16,4 +17,4 @@ begin
   end loop;
 exception when lock_not_available or deadlock_detected then
   raise exception using errcode = 'lock_not_available', message = format('no lock in time on <<%s>>', wanted);
-end $fence$;
+end $pgbaton_fence_a_tag_that_is_longer_than_any_name_of_a_table_can_be_in_postgresql$;

@@ -13,5 +13,7 @@ begin
   raise exception using errcode = 'read_only_sql_transaction',
     message = format('cannot write to %I.%I: the database is being switched over to another server (pgbaton)',
                      tg_table_schema, tg_table_name),
-    hint = 'Nothing was written. Connect again and try again in a moment.';
+    hint = case when :exempt = '' then 'Nothing was written. Connect again and try again in a moment.'
+                else 'Only pgbaton writes here: the application works on the other server, also when a switchover was '
+                     'given up. pgbaton status, and pgbaton switchover --undo, say more.' end;
 end $body$;

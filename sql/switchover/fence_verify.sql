@@ -1,5 +1,5 @@
 -- Tries to write to each of the tables (an array of quoted names), and rolls the attempt back. Error where one is not refused.
-do $verify$
+do $pgbaton_verify_a_tag_that_is_longer_than_any_name_of_a_table_can_be_in_postgresql$
 declare
   wanted text;
   accepted text;
@@ -20,4 +20,4 @@ begin
       raise exception 'a write to % was not refused', wanted;
     end if;
   end loop;
-end $verify$;
+end $pgbaton_verify_a_tag_that_is_longer_than_any_name_of_a_table_can_be_in_postgresql$;

@@ -50,6 +50,12 @@ select 'blocker', 'source.synchronous', 'synchronous_standby_names',
    and not exists (select from pg_catalog.pg_stat_replication
                     where coalesce(sync_state, 'not to be seen') in ('sync', 'quorum', 'not to be seen'))
 union all
+select 'blocker', 'source.trigger', t.name, 'has a trigger named pgbaton_fence that is not ours',
+       format('ALTER TRIGGER pgbaton_fence ON %s RENAME TO …; on both sides.', t.name)
+  from tables t join pg_catalog.pg_trigger g on g.tgrelid = t.oid join pg_catalog.pg_proc p on p.oid = g.tgfoid
+  join pg_catalog.pg_namespace f on f.oid = p.pronamespace
+ where g.tgname = 'pgbaton_fence' and f.nspname <> 'pgbaton_fence'
+union all
 select 'blocker', 'source.owner', t.name, 'the role does not own it, so it cannot put a fence on it and take it off again',
        format('Connect as %s, or as a superuser.', pg_catalog.pg_get_userbyid(t.relowner))
   from tables t where not pg_catalog.pg_has_role(t.relowner, 'USAGE')

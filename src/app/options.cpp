@@ -191,7 +191,8 @@ void validate_mode(const Options& options) {
   if (options.command == "rebuild" && for_switchover)
     throw usage(fmt::format("--mode {} is one of switchover", options.mode), "Write --mode once or --mode follow.");
   if (options.command != "switchover") return;
-  if (options.mode == "follow") throw usage("--mode follow is one of rebuild", "Leave --mode out.");
+  if (options.mode == "follow" || options.mode == "once")
+    throw usage(fmt::format("--mode {} is one of rebuild", options.mode), "Leave --mode out.");
   if (options.mode == "undo" && (options.dry_run || options.rollback))
     throw usage("--undo stands alone", "Choose one of --undo, --dry-run and --rollback.");
 }

@@ -142,7 +142,11 @@ class Child {
     signal(SIGKILL);
     wait(0);
   }
-  void signal(int number) const noexcept { ::kill(pid_, number); }
+  // With what it has started: it leads a group of its own, once it has come so far. A shell's command would keep our
+  // pipes open otherwise.
+  void signal(int number) const noexcept {
+    if (::kill(-pid_, number) != 0) ::kill(pid_, number);
+  }
   // True once it has ended; `options` 0 waits for that, WNOHANG does not.
   bool wait(int options) noexcept {
     pid_t got;

@@ -107,11 +107,10 @@ void require_sequences(pg::Control& source, pg::Control& target, std::int64_t ga
   plan(catalog::load_sequences(source, Side::source), catalog::load_sequences(target, Side::target), gap, missing);
 }
 
-int copy_sequences(pg::Control& source, pg::Control& target, std::int64_t gap, std::vector<QualifiedName>* missing,
-                   std::vector<SequenceAhead>* ahead) {
-  if (gap < 0) throw Error(ErrorKind::usage, "--gap must not be negative");
-  const auto settings = plan(catalog::load_sequences(source, Side::source),
-                             catalog::load_sequences(target, Side::target), gap, missing, ahead);
+namespace {
+
+// setval() of all or none.
+int set(pg::Control& target, const std::vector<Setting>& settings) {
   pg::control(Side::target, "setting sequences", [&] {
     pqxx::work tx(target);
     for (std::size_t begin = 0; begin < settings.size(); begin += kPerStatement) {
@@ -123,6 +122,35 @@ int copy_sequences(pg::Control& source, pg::Control& target, std::int64_t gap, s
     tx.commit();
   });
   return static_cast<int>(settings.size());
+}
+
+}  // namespace
+
+int copy_sequences(pg::Control& source, pg::Control& target, std::int64_t gap, std::vector<QualifiedName>* missing,
+                   std::vector<SequenceAhead>* ahead) {
+  if (gap < 0) throw Error(ErrorKind::usage, "--gap must not be negative");
+  return set(target, plan(catalog::load_sequences(source, Side::source), catalog::load_sequences(target, Side::target),
+                          gap, missing, ahead));
+}
+
+int advance_sequences(pg::Control& source, pg::Control& target, std::int64_t gap) {
+  const auto from = catalog::load_sequences(source, Side::source), to = catalog::load_sequences(target, Side::target);
+  std::vector<SequenceAhead> ahead;
+  auto settings = plan(from, to, gap, nullptr, &ahead);
+  std::map<QualifiedName, const catalog::Sequence*> given, taken;
+  for (const auto& sequence : from) given.emplace(sequence.name, &sequence);
+  for (const auto& sequence : to) taken.emplace(sequence.name, &sequence);
+  // Its first value may be given on the source while writers are fenced, which does not stop nextval().
+  std::erase_if(settings, [&](Setting& setting) {
+    if (setting.called) return false;
+    auto called = *given.at(setting.name);
+    called.is_called = true;
+    const auto& now = *taken.at(setting.name);
+    const auto value = advanced_value(called, gap);
+    if (value && *value >= now.minimum && *value <= now.maximum) setting.value = *value;
+    return now.last_value == setting.value || (now.last_value > setting.value) == (now.increment > 0);
+  });
+  return set(target, settings);
 }
 
 }  // namespace pgbaton::copy

@@ -107,6 +107,8 @@ bool Conductor::give_up() {
   const bool open = open_source();
   report_.source_open = open;
   if (open) unmake_way_back();
+  if (open && writer_)
+    log::info("this command streams no more: a follower that waits goes on, else `pgbaton follow` does");
   writer_.reset();
   return open;
 }
@@ -175,6 +177,8 @@ std::string Conductor::prepare() {
   bring_sequences(*source_, *target_, settings_.sequence_gap);
   if (settings_.verification != "counts") return "streaming";
   try {
+    log::info("counting both sides at a cut: open write transactions are waited for, up to {}",
+              format_duration(settings_.transaction_wait));
     const auto counted = count_live();
     return fmt::format("{} tables, {} rows on both sides at a cut", counted.tables, counted.rows);
   } catch (const Error& error) {

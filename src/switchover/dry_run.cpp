@@ -60,6 +60,8 @@ class DryRun {
     auto writer = stream::OwnWriter::start(options_.stream, options_.names.name, options_.verify.on_stream_error);
     steps_.add({"fence", estimate(kFenceFixed, kFencePerTable, tables.size()), true,
                 fmt::format("estimated for {} tables; nobody was fenced", tables.size())});
+    if (!options_.settings.hook_fenced.empty())
+      steps_.add({"hook-fenced", Milliseconds(0), true, "not run, and not counted: writers would wait for it, too"});
     measure(*source, *target, replica, tables, writer.get());
     steps_.add({"flip", estimate(kFlipFixed, kFlipPerTable, tables.size()), true, "estimated"});
     for (const auto& step : report_.steps)

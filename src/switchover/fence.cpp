@@ -187,7 +187,7 @@ class Closing {
       if (error.sqlstate() != "55P03") throw;
       connection_.exec("rollback");
       const auto& text = error.message();
-      const auto begin = text.find("<<"), end = text.find(">>");
+      const auto begin = text.find("<<"), end = text.rfind(">>");
       if (begin != text.npos && end != text.npos) first(text.substr(begin + 2, end - begin - 2));
       log::debug("fence, try {}: {}", result_.attempts, text);
       cancel_vacuum();

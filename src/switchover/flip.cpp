@@ -4,6 +4,7 @@
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/copy/finalize.hpp>
+#include <pgbaton/copy/sequences.hpp>
 #include <pgbaton/state/switchover.hpp>
 #include <pgbaton/switchover_embedded_sql.hpp>
 
@@ -49,14 +50,16 @@ void drop_guards(pqxx::work& tx, const state::Replica& replica) {
   }
 }
 
+// The next value of `to` lies beyond everything that `from` may give for a while. Also of one that was never called, if
+// its limits leave the room.
 bool far_enough(const catalog::Sequence& from, const catalog::Sequence& to, std::int64_t gap) {
-  if (!from.is_called) return !to.is_called;
-  if (!to.is_called) return false;
   std::int64_t needed = 0, wanted = 0;
-  if (__builtin_mul_overflow(gap / 2, from.increment, &needed) ||
-      __builtin_add_overflow(from.last_value, needed, &wanted))
-    return false;
-  return from.increment > 0 ? to.last_value >= wanted : to.last_value <= wanted;
+  const bool fits = !__builtin_mul_overflow(gap / 2, from.increment, &needed) &&
+                    !__builtin_add_overflow(from.last_value, needed, &wanted) && wanted >= to.minimum &&
+                    wanted <= to.maximum;
+  if (!fits) return !from.is_called;
+  if (to.last_value == wanted) return to.is_called || !from.is_called;
+  return (to.last_value > wanted) == (from.increment > 0);
 }
 
 }  // namespace
@@ -83,7 +86,7 @@ std::string bring_sequences(pg::Control& source, pg::Control& target, std::int64
   for (const auto& sequence : here) {
     const auto found = there.find(sequence.name);
     if (found == there.end() || far_enough(sequence, found->second, gap)) continue;
-    const auto set = copy::copy_sequences(source, target, gap);
+    const auto set = copy::advance_sequences(source, target, gap);
     return fmt::format("{} set, {} beyond", set, gap);
   }
   return fmt::format("{} are far enough", here.size());

@@ -193,6 +193,9 @@ class Look {
         add(Severity::blocker, "target.read_only", "target", "has the setting default_transaction_read_only=on",
             "ALTER DATABASE (or ROLE, or SYSTEM) … RESET default_transaction_read_only");
       look_at_dependents(tx);
+      for (auto row : tx.exec(std::string(sql::target_readers)))
+        add(Severity::warning, "target.reader", "pid " + row[0].as<std::string>(), row[1].as<std::string>(),
+            "Let it end first: the flip waits for it, 2 s at most, and is given up then.");
       look_at_statistics(tx);
     });
     const auto from = catalog::load_server(source_, Side::source), to = catalog::load_server(target_, Side::target);

@@ -32,7 +32,7 @@ struct Options {
   std::vector<std::string> tables;  // resync: its arguments
   bool add = false;                 // resync
   // rebuild
-  std::string mode = "once", readers = "terminate", maintenance_db = "postgres", before_swap, after_swap;
+  std::string mode, readers = "terminate", maintenance_db = "postgres", before_swap, after_swap;
   std::optional<Milliseconds> max_duration;
   Milliseconds swap_timeout{60'000};
   int keep = 1;

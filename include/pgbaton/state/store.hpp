@@ -296,6 +296,7 @@ class Store {
   pg::Control& connection() { return connection_; }
 
  private:
+  std::optional<Replica> read_row(const std::string& name);
   pg::Control& connection_;
 };
 

@@ -130,6 +130,7 @@ TEST(Options, RefusalsNameWhatIsWrongAndHint) {
 TEST(Options, WhatALaterVersionBringsIsRefusedNotIgnored) {
   EXPECT_THAT(refusal({"switchover", "--mode", "read-only"}), HasSubstr("not in this version yet"));
   EXPECT_THAT(refusal({"switchover", "--mode", "follow"}), HasSubstr("is one of rebuild"));
+  EXPECT_THAT(refusal({"switchover", "--mode", "once"}), HasSubstr("is one of rebuild"));
   EXPECT_THAT(refusal({"rebuild", "--mode", "full"}), HasSubstr("is one of switchover"));
   EXPECT_THAT(refusal({"switchover", "--undo", "--dry-run"}), HasSubstr("--undo stands alone"));
   EXPECT_EQ(refusal({"resync", "public.t", "\"U\".*", "--jobs", "2", "third"}), "accepted");
