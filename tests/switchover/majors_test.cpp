@@ -64,6 +64,12 @@ TEST_P(SwitchoverMajors, S50_NothingAcknowledgedIsLost) {
       "create table p (id int, k int, primary key (id, k)) partition by range (k);"
       "create table p_1 partition of p for values from (0) to (10); create table p_2 partition of p default;"
       "insert into p select i, i from generate_series(1, 20) i");
+  // By hand: PGBATON_SWITCHOVER_MB=1000 for the pause with so much data.
+  if (const char* megabytes = std::getenv("PGBATON_SWITCHOVER_MB"))
+    source().exec(
+        "create table filler (id bigint primary key, pad text); insert into filler select i, repeat(md5(i::text), 30) "
+        "from generate_series(1, 1000 * " +
+        std::string(megabytes) + ") i");
   clone_until_caught_up();
   std::optional<Bouncer> bouncer;
   const auto directory = make_run_directory("majors");

@@ -15,6 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 class SwitchoverTest : public PairTest {
  protected:
+  ClusterOptions source_options() const override { return {.settings = {{"max_prepared_transactions", "5"}}}; }
   void SetUp() override {
     PairTest::SetUp();
     source().exec(
@@ -234,6 +235,27 @@ TEST_F(SwitchoverTest, AFrozenConductorLosesToTheDeadline) {
   flipping.kill(SIGCONT);
   EXPECT_NE(flipping.wait().code, 0);
   expect_only(source(), target(), "a flip that was given up");
+}
+
+TEST_F(SwitchoverTest, DdlInThePauseAndPreparedTransactionsEndItAndAFullComparisonPasses) {
+  const auto psql = Cluster::bin_directory(15) + "/psql -qX -d '" + source().conninfo() + "' -c ";
+  const auto ddl = switch_over("  hook-fenced: >-\n    " + psql + "'alter table account add column late int'\n");
+  EXPECT_EQ(ddl.code, 8) << ddl;
+  EXPECT_THAT(ddl.err, HasSubstr("altered during the switchover")) << ddl;
+  EXPECT_TRUE(takes_writes(source()));
+  EXPECT_FALSE(takes_writes(target()));
+  target().exec("alter table account add column late int");
+  auto session = source().session();
+  session.exec("begin; insert into account values (-20, 0); prepare transaction 'open'");
+  const auto prepared = switch_over("");
+  EXPECT_EQ(prepared.code, 3) << prepared;
+  EXPECT_THAT(prepared.err, HasSubstr("prepared transaction")) << prepared;
+  EXPECT_TRUE(takes_writes(source()));
+  session.exec("commit prepared 'open'");
+  const auto full = switch_over("  verify: full\n");
+  ASSERT_EQ(full.code, 0) << full;
+  EXPECT_THAT(full.out, HasSubstr("rows compared, equal"));
+  EXPECT_EQ(target().number("select count(*) from account where id = -20"), 1);
 }
 
 // A fence is one attempt's: whoever comes late, or means another replica, opens nothing.
