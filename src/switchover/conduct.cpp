@@ -180,6 +180,7 @@ std::string Conductor::prepare() {
     log::info("counting both sides at a cut: open write transactions are waited for, up to {}",
               format_duration(settings_.transaction_wait));
     const auto counted = count_live();
+    counted_live_ = true;
     return fmt::format("{} tables, {} rows on both sides at a cut", counted.tables, counted.rows);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::timed_out) throw;

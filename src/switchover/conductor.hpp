@@ -89,7 +89,7 @@ class Conductor {
   std::string shape_, about_;  // about_: of the fence
   std::int64_t attempt_ = 0, changes_ = 0;
   Clock::time_point waiting_since_ = Clock::now();
-  bool flipped_ = false, way_back_ = false;
+  bool flipped_ = false, way_back_ = false, counted_live_ = false;
 };
 
 std::string host_name();

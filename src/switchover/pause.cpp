@@ -135,8 +135,12 @@ std::string Conductor::barrier() {
 std::string Conductor::compare() {
   if (settings_.verification == "counts") {
     const auto counted = count_at_rest(options_, tables_);
-    return fmt::format("{} tables, {} rows on both sides; {} were counted before the pause only", counted.tables,
-                       counted.rows, counted.left_out);
+    auto note = fmt::format("{} tables, {} rows on both sides", counted.tables, counted.rows);
+    if (counted.left_out > 0)
+      note += fmt::format("; {} more {}", counted.left_out,
+                          counted_live_ ? "were counted before the pause only"
+                                        : "were not counted: no time for them here, and no cut before");
+    return note;
   }
   const auto compared = verify::run(options_.verify, stop_);
   if (compared.equal())
