@@ -34,8 +34,9 @@ std::string switchover_text(const switchover::Report& report) {
   else if (report.failure)
     text +=
         fmt::format("\nfailed at step {}; {}\n", report.failed_step,
-                    report.source_open ? "the source takes writes"
-                                       : "the source is fenced: the watchdog decides which side takes writes, or `switchover --undo`");
+                    report.source_open
+                        ? "the source takes writes"
+                        : "the source is fenced: the watchdog decides which side takes writes, or `switchover --undo`");
   else
     text += fmt::format("\n{}; writers waited {}\n", report.result, format_duration(report.pause));
   return text;

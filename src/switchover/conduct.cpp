@@ -2,6 +2,7 @@
 #include <unistd.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
+#include <pgbaton/base/words.hpp>
 
 #include <pgbaton/snapshot/way_back.hpp>
 
@@ -146,7 +147,7 @@ std::string Conductor::look() {
   require_possible(report_.findings);
   way_back_ = settings_.way_back != "no" &&
               std::ranges::find(report_.findings, kNoWayBack, &snapshot::Finding::id) == report_.findings.end();
-  return fmt::format("{} findings, none in the way", report_.findings.size());
+  return fmt::format("{}, none in the way", counted(static_cast<std::int64_t>(report_.findings.size()), "finding"));
 }
 
 std::string Conductor::make_way_back() {

@@ -2,6 +2,7 @@
 // estimated from what they will have to touch.
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/base/words.hpp>
 #include <pgbaton/copy/sequences.hpp>
 #include <pgbaton/source/slot.hpp>
 #include <pgbaton/stream/own_writer.hpp>
@@ -72,7 +73,7 @@ class DryRun {
  private:
   std::string preflight_note() {
     report_.findings = preflight(options_);
-    return fmt::format("{} findings", report_.findings.size());
+    return counted(static_cast<std::int64_t>(report_.findings.size()), "finding");
   }
 
   void measure(pg::Control& source, pg::Control& target, const state::Replica& replica,
