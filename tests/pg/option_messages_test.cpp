@@ -66,7 +66,6 @@ TEST(Messages, OptionsAndConfiguration) {
       {{"clone", "--config", config_file("\nname: Bad\n")}, {"pgbaton.yaml:2", "\"Bad\""}},
       {{"clone", "--config", config_file("appliers: 2\n")}, {"pgbaton.yaml:1", "--appliers 2"}},
       {{"help", "clown"}, {"clown", "Did you mean clone?"}},
-      {{"switchover", "--rollback"}, {"--rollback", "no way back in this version"}},
   };
   for (const auto& row : rows) {
     std::string line = "pgbaton";

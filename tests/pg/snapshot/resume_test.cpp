@@ -83,7 +83,7 @@ TEST_F(CloneTest, ResumeRefusesOtherOptionsAndALostSlot) {
   other.filter.exclude_tables = {"little"};
   auto error = error_of([&] { clone(other); });
   EXPECT_EQ(error.kind(), ErrorKind::usage);
-  EXPECT_THAT(error.describe(), HasSubstr("exclude_tables"));
+  EXPECT_THAT(error.describe(), HasSubstr("--exclude-table"));
   source_.exec("select pg_drop_replication_slot('pgbaton')");
   EXPECT_EQ(error_of([&] { clone(options()); }).kind(), ErrorKind::boundary_lost);
   // --restart is the way on.
