@@ -115,6 +115,8 @@ TEST_F(PageTest, ShowsACopyAStreamALagAndFailures) {
   const int port = http_port(clone);
   ASSERT_NE(port, 0) << clone.err();
   ASSERT_TRUE(wait_copying("orders", 3000));
+  ASSERT_TRUE(
+      comes_to_say(port, "/status.json", "\n  \"phase\": \"copying\""));  // the servers are looked at now and then
   EXPECT_TRUE(says(look(port, {"copy"}), {"Copying rows", "% of the rows", "Copy speed", "WAL held", "of 1.",
                                           "Snapshot age", R"("public"."orders")", "of about", "public.log"}));
   look(port, {"copy-phone", "500,2400"});
