@@ -95,4 +95,13 @@ bool takes_writes(Cluster& server) {
   }
 }
 
+void expect_only(Cluster& writable, Cluster& closed, const std::string& after) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + Milliseconds(5'000);
+  while ((!takes_writes(writable) || takes_writes(closed)) && Clock::now() < deadline)
+    std::this_thread::sleep_for(Milliseconds(20));
+  EXPECT_TRUE(takes_writes(writable)) << after;
+  EXPECT_FALSE(takes_writes(closed)) << after;
+}
+
 }  // namespace pgbaton::testing

@@ -41,5 +41,7 @@ class Clients {
 
 // Whether a client may write there now.
 bool takes_writes(Cluster& server);
+// Fails the test unless exactly one of the two may be written, five seconds from now at the latest.
+void expect_only(Cluster& writable, Cluster& closed, const std::string& after);
 
 }  // namespace pgbaton::testing

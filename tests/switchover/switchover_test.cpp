@@ -39,14 +39,6 @@ class SwitchoverTest : public PairTest {
     std::ofstream(config_) << "switchover:\n  gap: 1000\n" << settings;
     return config_;
   }
-  // Exactly one of the two within five seconds, and then it stays so.
-  void expect_only(Cluster& writable, Cluster& closed, const std::string& after) {
-    const auto deadline = Clock::now() + Milliseconds(5'000);
-    while ((!takes_writes(writable) || takes_writes(closed)) && Clock::now() < deadline)
-      std::this_thread::sleep_for(Milliseconds(20));
-    EXPECT_TRUE(takes_writes(writable)) << after;
-    EXPECT_FALSE(takes_writes(closed)) << after;
-  }
   std::string fence_left(Cluster& server) {
     return server.scalar(
         "select count(*) || '/' || (select count(*) from pg_namespace where nspname = 'pgbaton_fence') "

@@ -51,13 +51,6 @@ class WayBack : public PairTest {
         "update item set price = price + 1 where id % 3 = 0; update part set k = 3 - k where id % 5 = 0 and k > 0;"
         "delete from item where id % 11 = 0; update account set n = n + 1 where id between -1200 and -1001");
   }
-  void expect_only(Cluster& writable, Cluster& closed, const std::string& after) {
-    const auto deadline = Clock::now() + Milliseconds(5'000);
-    while ((!takes_writes(writable) || takes_writes(closed)) && Clock::now() < deadline)
-      std::this_thread::sleep_for(Milliseconds(20));
-    EXPECT_TRUE(takes_writes(writable)) << after;
-    EXPECT_FALSE(takes_writes(closed)) << after;
-  }
   static std::string slots(Cluster& server) {
     return server.scalar(
         "select coalesce(string_agg(slot_name, ' ' order by slot_name), '') from pg_replication_slots");
