@@ -1,8 +1,7 @@
-#include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
-#include <pgbaton/base/log.hpp>
 
 #include <algorithm>
+#include <optional>
 
 #include "command.hpp"
 #include "events.hpp"
@@ -33,12 +32,36 @@ verify::Options verify_options(const Context& context) {
   return options;
 }
 
+namespace {
+
+// Why a comparison that found nothing is no success all the same: it would say of all tables what was seen of some.
+std::optional<Error> not_all_compared(const verify::Report& report) {
+  std::string pending;
+  for (const auto& table : report.not_compared)
+    if (table.pending) pending += (pending.empty() ? "" : ", ") + table.name.quoted();
+  if (!pending.empty())
+    return Error(ErrorKind::failed, "not compared, and behind the others until their resync is over: " + pending)
+        .hint(
+            "Wait for the resync, or run it again when it was interrupted (`pgbaton status`); then `pgbaton verify`. "
+            "--exclude-table leaves a table out of the comparison.");
+  // A replica without tables has nothing to show.
+  if (!report.tables.empty() || report.not_compared.empty()) return std::nullopt;
+  const auto& first = report.not_compared.front();
+  return Error(ErrorKind::usage, "nothing was compared: " + first.reason)
+      .table(first.name.quoted())
+      .hint("Choose other tables with --include-table; `pgbaton status` lists those that are streamed.");
+}
+
+}  // namespace
+
 int report_verified(const Context& context, const verify::Report& report) {
   if (context.options.json)
     print(verify_json(report, context.names.name));
   else if (!context.options.quiet || !report.equal())
     print_text(verify_text(report, context.names.name));
-  if (report.equal()) return 0;
+  const auto incomplete = not_all_compared(report);
+  if (incomplete) print_error(*incomplete);
+  if (report.equal()) return incomplete ? exit_code(incomplete->kind()) : 0;
   // The worst that happened: what a person must mend, else what a second run may.
   int code = report.not_repaired.empty() ? exit_code(ErrorKind::differences) : 0;
   for (const auto& error : report.not_repaired) {
@@ -47,20 +70,6 @@ int report_verified(const Context& context, const verify::Report& report) {
   }
   return code;
 }
-
-namespace {
-
-// Who asks for tables of which none can be compared must not read success. A replica without tables has nothing to
-// show.
-void require_something_compared(const verify::Report& report) {
-  if (!report.tables.empty() || report.not_compared.empty()) return;
-  const auto& first = report.not_compared.front();
-  throw Error(ErrorKind::usage, fmt::format("nothing was compared: {}", first.reason))
-      .table(first.name.quoted())
-      .hint("Choose other tables with --include-table; `pgbaton status` lists those that are streamed.");
-}
-
-}  // namespace
 
 int run_verify(Context& context) {
   context.source();  // a missing or malformed connection string is told before anything is connected
@@ -73,13 +82,7 @@ int run_verify(Context& context) {
     if (!replica.history_break) SourceWatch(context, replica);  // what no row tells, as of now
   }
   EventFile events(context);
-  const auto report = verify::run(options, context.stop);
-  const int code = report_verified(context, report);
-  for (const auto& table : report.not_compared)
-    if (table.resync)
-      log::warning("not compared, and behind the others until its resync is over: {}", table.name.quoted());
-  if (code == 0) require_something_compared(report);
-  return code;
+  return report_verified(context, verify::run(options, context.stop));
 }
 
 }  // namespace pgbaton::app

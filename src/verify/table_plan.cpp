@@ -86,6 +86,11 @@ void write_expressions(TablePlan& plan, HashStyle style, std::uint32_t seed) {
   }
 }
 
+// Its rows are still to come, so nothing is known of them; a table that is never copied waits for nothing.
+bool pending(const state::TableState& state) {
+  return state.detached || state.phase < state::TablePhase::copied;
+}
+
 // Why a recorded table is left out; "" when it is compared.
 std::string reason_against(const state::TableState& state, const catalog::Table* source) {
   if (state.detached) return "being copied again (resync)";
@@ -172,7 +177,7 @@ Plans plan_tables(const Options& options, const state::Replica& replica, const s
     if (!only.empty() && std::ranges::find(only, state.name) == only.end()) continue;
     if (table != nullptr && table->kind == 'p') continue;  // its rows are those of its partitions
     if (auto reason = reason_against(state, table); !reason.empty()) {
-      plans.not_compared.push_back({state.name, std::move(reason), state.detached});
+      plans.not_compared.push_back({state.name, std::move(reason), pending(state)});
       continue;
     }
     const auto other = targets.find(state.name);

@@ -338,6 +338,12 @@ TEST_F(ResyncTest, KilledAnywhereItGoesOn) {
       follower.emplace(start("follow"));
       result = run("verify");  // of all others
       EXPECT_THAT(result.out, HasSubstr("being copied again")) << result;
+      EXPECT_THAT(result.err,
+                  HasSubstr(R"(not compared, and behind the others until their resync is over: "public"."a")"))
+          << result;
+      EXPECT_EQ(run("verify", {"--include-table", "a", "--include-table", "uses"}).code,
+                1);  // no difference, no success
+      EXPECT_EQ(run("verify", {"--include-table", "uses"}).code, 0);
     }
     result = run("resync", {"b", "a"});
     EXPECT_EQ(result.code, 0) << where << result;

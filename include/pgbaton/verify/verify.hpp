@@ -76,7 +76,7 @@ struct TableResult {
 struct NotCompared {
   QualifiedName name;
   std::string reason;
-  bool resync = false;  // behind the others until a resync, which may have been interrupted, is over
+  bool pending = false;  // behind the others until a resync, which may have been interrupted, is over
 };
 
 struct Report {
