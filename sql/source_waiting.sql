@@ -3,7 +3,7 @@
 -- longest wait first, a session once for each of ours that it waits for; what the role may not see of others is null.
 with recursive ours as materialized (
   select pid, substr(application_name, length($1::text) + 1) as role
-    from pg_catalog.pg_stat_activity where starts_with(application_name, $1)
+    from pg_catalog.pg_stat_activity where datname = current_database() and starts_with(application_name, $1)
 ), waiting as materialized (
   select l.pid, pg_catalog.pg_blocking_pids(l.pid) as blockers
     from (select distinct pid from pg_catalog.pg_locks where not granted) l

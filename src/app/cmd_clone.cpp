@@ -98,7 +98,7 @@ Writer begin(const Context& context) {
 
 snapshot::CloneSummary copy(const Context& context, state::Lease& lease) {
   copy::CopyProgress progress;
-  WalWatch watch(context, &progress);
+  WalWatch watch(context, &progress, {.base = context.names.base, .slot = context.names.base});
   const CopyReport report(context, progress, watch);
   ProgressDisplay display(context.progress_style(), copy_view(progress));
   const auto shown = show(context, progress);

@@ -80,7 +80,8 @@ rebuild::Summary build(const Context& context) {
   copy::CopyProgress progress;
   ProgressDisplay display(context.progress_style(), copy_view(progress));
   const auto shown = show(context, progress);
-  WalWatch watch(context, &progress, WalWatch::Beyond::only_stop);
+  const source::OwnSlots own{.base = context.names.base, .slot = context.names.base, .generations = true};
+  WalWatch watch(context, &progress, own, WalWatch::Beyond::only_stop);
   return watch.run([&](const std::stop_token& stop) { return rebuild::run(rebuild_options(context), progress, stop); });
 }
 

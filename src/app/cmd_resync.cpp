@@ -5,6 +5,7 @@
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/base/words.hpp>
 #include <pgbaton/resync/resync.hpp>
+#include <pgbaton/snapshot/clone.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
 #include <pgbaton/state/doubt.hpp>
 #include <pgbaton/state/writable.hpp>
@@ -323,6 +324,7 @@ int run_resync(Context& context) {
   context.source();  // a missing or malformed connection string is told before anything is connected
   if (context.options.tables.empty())
     throw Error(ErrorKind::usage, "resync needs the names of tables").hint("Write pgbaton resync public.orders.");
+  snapshot::require_own_source(context.source(), context.target(), context.names.name);
   EventFile events(context);
   if (!context.options.where.empty()) return mend_rows(context);
   Resync resync(context);

@@ -3,6 +3,7 @@
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/base/words.hpp>
 #include <pgbaton/copy/finalize.hpp>
+#include <pgbaton/snapshot/clone.hpp>
 #include <pgbaton/state/writable.hpp>
 
 #include "command.hpp"
@@ -23,6 +24,7 @@ void require_unbroken_history(const Context& context, pg::Control& target) {
 }  // namespace
 
 int run_sequences(Context& context) {
+  snapshot::require_own_source(context.source(), context.target(), context.names.name);
   auto source = pg::open_control(context.source(), "sequences");
   auto target = pg::open_control(context.target(), "sequences");
   state::require_writable(*target);

@@ -1,4 +1,5 @@
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/snapshot/clone.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -72,7 +73,7 @@ int report_verified(const Context& context, const verify::Report& report) {
 }
 
 int run_verify(Context& context) {
-  context.source();  // a missing or malformed connection string is told before anything is connected
+  snapshot::require_own_source(context.source(), context.target(), context.names.name);
   const auto options = verify_options(context);
   {
     auto target = pg::open_control(context.target(), "verify");

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 
+#include <pgbaton/snapshot/clone.hpp>
 #include <pgbaton/state/lease.hpp>
 #include "command.hpp"
 #include "known.hpp"
@@ -105,8 +106,9 @@ class Waiter {
   }
 
   void read_source_position() {
+    snapshot::require_own_source(context_.source(), context_.target(), context_.names.name);
     auto source = pg::open_control(context_.source(), "wait");
-    target_lsn_ = catalog::current_flush_lsn(*source);
+    target_lsn_ = catalog::current_insert_lsn(*source);  // a wait writes nothing
     log::info("waiting until {} is durable on the target", to_string(target_lsn_));
   }
 

@@ -54,7 +54,7 @@ std::unique_ptr<pg::Control> ask_source(const Context& context, StatusReport& re
     const std::string& slot = report.replica ? report.replica->slot : context.names.base;
     report.slot = source::load_slot(*source, slot);
     report.resync_slot = source::load_slot(*source, resync::shadow_names(ReplicaNames(report.name)).base);
-    report.wal = source::load_wal_hold(*source, report.replica ? report.replica->slot : context.names.base);
+    report.wal = source::load_wal_hold(*source, {.base = context.names.base, .slot = slot});
     report.wal_limit = wal_limit(static_cast<std::int64_t>(context.options.wal_budget), report.wal->server_limit_bytes);
     load_missed_writes(*source, report);
     load_activity(*source, report);

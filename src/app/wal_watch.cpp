@@ -20,8 +20,11 @@ constexpr Milliseconds kInterval{1000};
 
 }  // namespace
 
-WalWatch::WalWatch(const Context& context, const copy::CopyProgress* progress, Beyond beyond)
-    : context_(context), beyond_(beyond), with_context_(context.stop, [this] { stop_.request_stop(); }) {
+WalWatch::WalWatch(const Context& context, const copy::CopyProgress* progress, source::OwnSlots own, Beyond beyond)
+    : context_(context),
+      own_(std::move(own)),
+      beyond_(beyond),
+      with_context_(context.stop, [this] { stop_.request_stop(); }) {
   if (progress != nullptr) pace_.emplace(*progress);
   thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
@@ -42,7 +45,7 @@ void WalWatch::watch(const std::stop_token& stop) {
 }
 
 void WalWatch::look(pg::Control& source) {
-  const auto hold = source::load_wal_hold(source, context_.names.base);
+  const auto hold = source::load_wal_hold(source, own_);
   const auto now = Clock::now();
   const auto snapshot = pg::control(Side::source, "looking at snapshots",
                                     [&] { return catalog::load_held_snapshot(source, context_.names.name); });
@@ -68,7 +71,7 @@ void WalWatch::look(pg::Control& source) {
 }
 
 void WalWatch::drop_slots(pg::Control& source) {
-  for (const auto& slot : source::load_wal_hold(source, context_.names.base).slots)
+  for (const auto& slot : source::load_wal_hold(source, own_).slots)
     if (source::drop_slot(source, slot.name, true)) dropped_ += (dropped_.empty() ? "" : ", ") + slot.name;
 }
 

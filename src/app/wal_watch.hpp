@@ -25,7 +25,8 @@ class WalWatch {
   enum class Beyond { by_policy, only_stop };
   // `progress`: of the copy that runs, or nullptr; must outlive the watch. Begins at once, in a thread of its own; a
   // source that does not answer is the run's to report.
-  WalWatch(const Context& context, const copy::CopyProgress* progress, Beyond beyond = Beyond::by_policy);
+  WalWatch(const Context& context, const copy::CopyProgress* progress, source::OwnSlots own,
+           Beyond beyond = Beyond::by_policy);
   WalWatch(const WalWatch&) = delete;
 
   // The caller's result of `work(stop_token)`. The token is stopped with the context's own, and beyond the budget: then
@@ -54,6 +55,7 @@ class WalWatch {
   bool drops() const { return beyond_ == Beyond::by_policy && context_.options.wal_policy == "drop"; }
 
   const Context& context_;
+  const source::OwnSlots own_;
   const Beyond beyond_;
   std::optional<CopyPace> pace_;
   Rate written_;

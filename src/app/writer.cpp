@@ -158,7 +158,7 @@ StreamRun run_stream(const Context& context, state::Lease& lease, const state::R
     if (!bounded) watch.start();
     ProgressDisplay display(context.progress_style(), stream_view([&] { return stream.status(); }));
     const auto shown = show(context, stream);
-    WalWatch wal(context, nullptr);
+    WalWatch wal(context, nullptr, {.base = context.names.base, .slot = replica.slot});
     run.ended = wal.run([&](const std::stop_token& stop) { return stream_on(context, stream, replica, until, stop); });
   }
   run.status = stream.status();

@@ -34,7 +34,7 @@ std::optional<HeldSnapshot> load_held_snapshot(pg::Control& connection, const st
   const auto rows = transaction.exec_params(
       "select pid, role, extract(epoch from clock_timestamp() - xact_start)::float8, age(backend_xmin)::bigint "
       "from (select *, substr(application_name, length($1::text) + 1) as role from pg_catalog.pg_stat_activity "
-      "where starts_with(application_name, $1)) a "
+      "where datname = current_database() and starts_with(application_name, $1)) a "
       "where backend_xmin is not null and xact_start is not null and role ~ '^(holder|copy-[0-9]+|verify|cut-source)$' "
       "order by xact_start limit 1",
       own_sessions(replica_name));

@@ -61,6 +61,8 @@ Server read_server(pg::Control& connection) {
   return server;
 }
 
+constexpr std::uint64_t kPageHeader = 24, kSegmentHeader = 40;
+
 }  // namespace
 
 Server load_server(pg::Control& connection, Side side) {
@@ -73,6 +75,24 @@ Lsn current_flush_lsn(pg::Control& connection, Side side) {
     const auto row = transaction.exec1(
         "select case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_flush_lsn() end");
     return row[0].is_null() ? Lsn{} : require_lsn(row[0].c_str(), "the server's WAL position");
+  });
+}
+
+Lsn current_insert_lsn(pg::Control& connection, Side side) {
+  return pg::control(side, "reading the WAL position", [&] {
+    pqxx::nontransaction transaction(connection);
+    // At the start of a page the insert position lies behind the page's header (24 bytes, 40 in a segment's first:
+    // XLogBytePosToRecPtr() of xlog.c), which is not written before the next record.
+    const auto row = transaction.exec1(
+        "select case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_insert_lsn() end, "
+        "current_setting('wal_block_size')::int, "
+        "pg_size_bytes(current_setting('wal_segment_size'))");
+    if (row[0].is_null()) return Lsn{};
+    Lsn insert_lsn = require_lsn(row[0].c_str(), "the server's WAL position");
+    const auto in_page = insert_lsn.value % row[1].as<std::uint64_t>();
+    const auto in_segment = insert_lsn.value % row[2].as<std::uint64_t>();
+    if (in_page == kPageHeader || in_segment == kSegmentHeader) insert_lsn.value -= in_page;
+    return insert_lsn;
   });
 }
 

@@ -84,8 +84,10 @@ bool nobody_writes(state::Store& store, const state::Replica& replica) {
   return pg::control(Side::target, "looking for apply sessions", [&] {
     pqxx::nontransaction tx(store.connection());
     return tx
-        .exec_params("select from pg_catalog.pg_stat_activity where application_name = $1 and xact_start is not null",
-                     fmt::format("pgbaton/{}/{}", replica.name, state::kApplyRole))
+        .exec_params(
+            "select from pg_catalog.pg_stat_activity where datname = current_database() and application_name = $1 and "
+            "xact_start is not null",
+            fmt::format("pgbaton/{}/{}", replica.name, state::kApplyRole))
         .empty();
   });
 }

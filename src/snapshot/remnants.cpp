@@ -49,7 +49,7 @@ std::string free_temporary_slot(pg::Control& source, const ReplicaNames& names) 
     auto name = names.temporary_slot(n);
     auto slot = source::load_slot(source, name);
     if (!slot) return name;
-    if (!slot->temporary) continue;
+    if (!slot->temporary || slot->database != source.dbname()) continue;
     log::info("ending temporary slot {} of an earlier run", name);
     source::drop_slot(source, name, true);
     if (!source::load_slot(source, name)) return name;

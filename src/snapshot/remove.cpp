@@ -358,6 +358,7 @@ void reset_replica(const pg::Endpoint& source_endpoint, const pg::Endpoint& targ
   auto source = pg::open_control(source_endpoint, "reset");
   require_own_source(*source, *replica);
   auto tables = store.load_tables(*replica);
+  require_own_tables(*target, tables);
   RemovalReport report;
   if (!remove_guards(*target, store, *replica, report))
     throw Error(ErrorKind::rejected, "--restart: " + report.left.front())

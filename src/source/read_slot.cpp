@@ -23,7 +23,8 @@ bool end_read_session(pg::Control& source, const std::string& slot, const std::s
     for (bool seen = false;; seen = true) {
       // The session of a slot may be gone a moment before its slot.
       const auto found = transaction.exec_params(
-          "select s.temporary, coalesce(a.application_name = $2, true), coalesce(s.active_pid, 0) from "
+          "select s.temporary and s.database = current_database(), coalesce(a.application_name = $2, true), "
+          "coalesce(s.active_pid, 0) from "
           "pg_replication_slots s left join pg_stat_activity a on a.pid = s.active_pid where s.slot_name = $1",
           name, fmt::format("pgbaton/{}/read", replica_name));
       if (found.empty()) return seen;

@@ -35,7 +35,7 @@ void end_slot_creators(pg::Control& source, const std::string& replica_name) {
     while (!deadline.passed()) {
       const auto ended = transaction.exec_params(
           "select pid, pg_terminate_backend(pid) from pg_stat_activity where backend_type = 'walsender' and "
-          "application_name = $1",
+          "datname = current_database() and application_name = $1",
           fmt::format("pgbaton/{}/slot", replica_name));
       if (ended.empty()) return;
       log::debug("ended {} sessions on the source that were creating slots", ended.size());

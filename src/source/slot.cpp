@@ -84,6 +84,12 @@ bool drop_slot(pg::Control& source, const std::string& name, bool terminate) {
     const auto deadline = Deadline::after(kReleaseTimeout);
     for (bool seen = false;; seen = true) {
       const auto slot = read_slot(transaction, name);
+      // Slots are the whole server's; one of another database is another replica's, whatever its name.
+      if (slot && slot->database != transaction.conn().dbname()) {
+        log::warning("slot {} stays: it belongs to database {}", quote_identifier(name),
+                     quote_identifier(slot->database));
+        return seen;
+      }
       // Gone after it was seen: a temporary slot ends with the session that was terminated.
       if (!slot) return seen;
       if (!slot->active) {
@@ -107,24 +113,24 @@ bool drop_slot(pg::Control& source, const std::string& name, bool terminate) {
 
 Lsn emit_barrier(pg::Control& source) {
   // The message alone is not what to wait for: its LSN lies before the commit record that makes it visible. The flush
-  // position read after the commit lies behind that record, and behind everything that committed before this call.
-  // Locally durable is enough, so a missing synchronous standby cannot hold us up.
-  if (source.server_version() >= 140000) {
-    try {
-      pqxx::work transaction(source);
-      transaction.exec0("set local synchronous_commit = local");
-      transaction.exec1("select pg_logical_emit_message(true, 'pgbaton', 'barrier')");
-      transaction.commit();
-    } catch (const pqxx::sql_error& error) {
-      // Not permitted, or a standby: then other commits and keepalives have to do.
-      const auto state = pg::sqlstate_of(error);
-      if (state != "42501" && state != "25006" && state != "55000") pg::rethrow(Side::source, "emitting a barrier");
-      log::debug("no barrier message: {}", error.what());
-    } catch (...) {
-      pg::rethrow(Side::source, "emitting a barrier");
-    }
+  // position read after the commit lies behind that record, and behind everything that committed before this call:
+  // also asynchronously (synchronous_commit = off), which nothing but a later flush makes durable. Locally durable is
+  // enough, so a missing synchronous standby cannot hold us up. Below 14 pgoutput passes over the message.
+  try {
+    pqxx::work transaction(source);
+    transaction.exec0("set local synchronous_commit = local");
+    transaction.exec1("select pg_logical_emit_message(true, 'pgbaton', 'barrier')");
+    transaction.commit();
+    return catalog::current_flush_lsn(source, Side::source);
+  } catch (const pqxx::sql_error& error) {
+    // Not permitted, or a standby: then other commits and keepalives have to do.
+    const auto state = pg::sqlstate_of(error);
+    if (state != "42501" && state != "25006" && state != "55000") pg::rethrow(Side::source, "emitting a barrier");
+    log::debug("no barrier message: {}", error.what());
+  } catch (...) {
+    pg::rethrow(Side::source, "emitting a barrier");
   }
-  return catalog::current_flush_lsn(source, Side::source);
+  return catalog::current_insert_lsn(source, Side::source);
 }
 
 }  // namespace pgbaton::source

@@ -8,7 +8,12 @@ namespace pgbaton::source {
 
 namespace {
 
-// Everything that this replica may have is named <base> or <base>__…, and names of replicas hold no double underscore.
+// Names of slots are made of a-z, 0-9 and _, and those of replicas hold no double underscore.
+std::string pattern(const OwnSlots& own) {
+  return fmt::format("^({0}(__read)?|({0}|{1})__(tmp_[0-9]+|resync(__.*)?{2}))$", own.slot, own.base,
+                     own.generations ? "|g[0-9]+(__.*)?" : "");
+}
+
 std::string hold_query(int version_num) {
   return fmt::format(R"(
 select s.slot_name, {} as wal_status, s.temporary, s.active,
@@ -17,18 +22,18 @@ select s.slot_name, {} as wal_status, s.temporary, s.active,
               else pg_catalog.pg_current_wal_lsn() end, s.restart_lsn), 0)::bigint end as held_bytes,
        coalesce(pg_catalog.age(s.catalog_xmin), 0)::bigint as xmin_age
   from pg_catalog.pg_replication_slots s
- where s.slot_name = $1 or pg_catalog.starts_with(s.slot_name, $1 || '__') order by 1)",
+ where s.database = pg_catalog.current_database() and s.slot_name operator(pg_catalog.~) $1 order by 1)",
                      version_num >= 130000 ? "coalesce(s.wal_status, '')" : "''");
 }
 
 }  // namespace
 
-WalHold load_wal_hold(pg::Control& source, const std::string& base) {
+WalHold load_wal_hold(pg::Control& source, const OwnSlots& own) {
   return pg::control(Side::source, "reading what slots hold", [&] {
     WalHold hold;
     hold.flush_lsn = catalog::current_flush_lsn(source);
     pqxx::nontransaction transaction(source);
-    for (auto row : transaction.exec_params(hold_query(source.server_version()), base)) {
+    for (auto row : transaction.exec_params(hold_query(source.server_version()), pattern(own))) {
       hold.slots.push_back({row["slot_name"].as<std::string>(), row["wal_status"].as<std::string>(),
                             row["temporary"].as<bool>(), row["active"].as<bool>(), row["held_bytes"].as<std::int64_t>(),
                             row["xmin_age"].as<std::int64_t>()});

@@ -116,14 +116,16 @@ TEST_F(OutageTest, S16_ServersRestartDuringTheCopy) {
 }
 
 TEST_F(OutageTest, S07_OneCopyBackendIsEndedAtHalf) {
-  // More than fits into the buffers of a connection: its backend has not sent everything at the half.
+  // More than fits into the buffers of a Unix socket (those of TCP grow to dozens of MB): at the half its backend has
+  // not sent everything.
   source().exec(
       "create table big (id int primary key, n int, pad text); insert into big select i, 0, repeat(md5(i::text), 50) "
       "from generate_series(1, 30000) i");
   create_filled("other", 500, 400);
   // Stands still at the half of every table, also when it copies one again.
-  auto clone =
-      start("clone", {"--until", "caught-up", "--jobs", "1"}, {{"PGBATON_FAILPOINTS", "copy_table_half=freeze"}});
+  Tool clone({"clone", "--source", source().socket_conninfo(), "--target", target().conninfo(), "--until", "caught-up",
+              "--jobs", "1"},
+             {{"PGBATON_FAILPOINTS", "copy_table_half=freeze"}});
   for (Cluster* server : {&source(), &target()}) {
     SCOPED_TRACE(server == &source() ? "source" : "target");
     ASSERT_TRUE(wait_frozen(clone)) << clone.err();

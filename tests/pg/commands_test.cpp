@@ -172,7 +172,17 @@ TEST_F(CommandsTest, CopiedReplicaDoesWhatItsFlagsSay) {
   clone_until_caught_up();
   EXPECT_EQ(status_field("phase"), "ready");
   expect_equal();
-  const auto restarted = run("clone", {"--restart", "--until", "caught-up"});
+  auto restarted = run("clone", {"--restart", "--until", "caught-up"});
+  EXPECT_EQ(restarted.code, 0) << restarted;
+  expect_equal();
+  // Another table under the name of the replica's, which was renamed: its rows are nobody's to empty.
+  target().exec("alter table t rename to kept; create table t (id int, only_copy text); insert into t values (1, 'x')");
+  restarted = run("clone", {"--restart", "--until", "caught-up"});
+  EXPECT_EQ(restarted.code, 3) << restarted;
+  EXPECT_THAT(restarted.err, HasSubstr("\"public\".\"kept\""));
+  EXPECT_EQ(target().number("select count(*) from t") + target().number("select count(*) from kept"), 3);
+  target().exec("drop table t; alter table kept rename to t");
+  restarted = run("clone", {"--restart", "--until", "caught-up"});
   EXPECT_EQ(restarted.code, 0) << restarted;
   expect_equal();
 }

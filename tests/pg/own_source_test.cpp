@@ -19,19 +19,25 @@ class OwnSourceTest : public PairTest {
   }
 };
 
-TEST_F(OwnSourceTest, AnotherDatabaseOrClusterIsLeftAloneByRestartDropAndFinish) {
+TEST_F(OwnSourceTest, AnotherDatabaseOrClusterIsRefusedByEveryCommand) {
   source().exec("create table t (id int primary key); insert into t select generate_series(1, 5)");
   source().exec("create database other");
   source().exec("create table t (id int primary key); create publication pgbaton for table t", "other");
   // Of another major, because clusters of one major are copies of one template with one system identifier.
   Cluster elsewhere(ClusterOptions{.major = 16});
-  elsewhere.start();
   elsewhere.exec("create table q (id int primary key); create publication pgbaton for table q");
   elsewhere.exec("select pg_create_logical_replication_slot('pgbaton', 'pgoutput')");
   ASSERT_EQ(run("clone", {"--until", "caught-up"}).code, 0);
 
-  const std::vector<Arguments> commands{
-      {"clone", "--restart"}, {"drop"}, {"finish"}, {"finish", "--force"}, {"follow", "--until", "caught-up"}};
+  const std::vector<Arguments> commands{{"clone", "--restart"},
+                                        {"drop"},
+                                        {"finish"},
+                                        {"finish", "--force"},
+                                        {"follow", "--until", "caught-up"},
+                                        {"verify"},
+                                        {"resync", "t"},
+                                        {"sequences"},
+                                        {"wait", "--for", "caught-up"}};
   for (const auto& wrong : {source().conninfo("other"), elsewhere.conninfo()}) {
     for (auto arguments : commands) {
       arguments.insert(arguments.end(), {"--source", wrong, "--target", target().conninfo()});

@@ -235,6 +235,7 @@ void Cluster::start() {
 }
 
 void Cluster::launch() {
+  if (running()) throw std::logic_error("the server runs already");
   auto command = server_command(usable_bin(major_), {"postgres", "-D", data_directory()});
   command.stdout_file = command.stderr_file = directory_ + "/log";
   command.directory = directory_;

@@ -29,6 +29,10 @@ struct Server {
 Server load_server(pg::Control& connection, Side side = Side::source);
 // pg_current_wal_flush_lsn(), or the replay position in recovery: the position to wait for (DESIGN 6).
 Lsn current_flush_lsn(pg::Control& connection, Side side = Side::source);
+// Behind everything that anybody was told is committed, also with synchronous_commit = off, which may be flushed a
+// moment later. For who may not write (else source::emit_barrier): the stream reaches it when the server has flushed
+// it, after an open transaction's last record within 15 s (LOG_SNAPSHOT_INTERVAL_MS of bgwriter.c).
+Lsn current_insert_lsn(pg::Control& connection, Side side = Side::source);
 // Whether SET session_replication_role = replica works here (tried in a transaction and undone).
 bool may_set_replica_role(pg::Control& connection, Side side = Side::target);
 

@@ -75,11 +75,12 @@ bool release_slot(pg::Control& source, const std::string& name);
 // Ends sessions of this replica that were to create a slot and were left behind: a client that just goes away leaves
 // the server at work, and a slot that does not exist yet may do so a moment later. For the holder of the lease.
 void end_slot_creators(pg::Control& source, const std::string& replica_name);
-// Drops a slot; terminates its walsender first when `terminate`. False when there was none.
+// Drops a slot; terminates its walsender first when `terminate`. False when this database has none of that name.
 bool drop_slot(pg::Control& source, const std::string& name, bool terminate);
 
-// Emits a transactional message so that an idle source has something to send (14+), and returns its LSN; below 14, or
-// without the right, the flush LSN. The stream has passed everything before once it reports a position at or above it.
+// Commits a transactional message, so that an idle source has something to send (14+) and what others committed before
+// is flushed, and returns a position behind all of it; without the right to, current_insert_lsn(). The stream has
+// passed everything before once it reports a position at or above it.
 Lsn emit_barrier(pg::Control& source);
 
 }  // namespace pgbaton::source

@@ -26,7 +26,14 @@ struct WalHold {
   Lsn flush_lsn;
 };
 
-// `base` is ReplicaNames::base.
-WalHold load_wal_hold(pg::Control& source, const std::string& base);
+// Which slots are meant, all of them of the connection's database. Another replica's may begin with the same words: the
+// way back of a database that was switched over to this server is called <base>__back.
+struct OwnSlots {
+  std::string base;          // ReplicaNames::base
+  std::string slot;          // the stream's, and <slot>__read; a resync's and temporary ones are named after either
+  bool generations = false;  // of a rebuild, too: <base>__g<id>…
+};
+
+WalHold load_wal_hold(pg::Control& source, const OwnSlots& own);
 
 }  // namespace pgbaton::source

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/catalog/server.hpp>
 #include <random>
 
 #include "source_fixture.hpp"
@@ -265,6 +266,12 @@ TEST_P(SlotTest, SlotsAreDroppedWhoeverHoldsThem) {
   const auto temporary = take("pgbaton__tmp_1", true);
   EXPECT_TRUE(source::drop_slot(control(), "pgbaton__tmp_1", true));
   EXPECT_FALSE(source::load_slot(control(), "pgbaton__tmp_1"));
+  // The same name in another database is another replica's.
+  exec("create database others");
+  const auto other = pg::open_control({Side::source, cluster().conninfo("others"), "test"}, "control");
+  take("pgbaton");
+  EXPECT_FALSE(source::drop_slot(*other, "pgbaton", true));
+  EXPECT_TRUE(source::drop_slot(control(), "pgbaton", true));
 }
 
 TEST_P(SlotTest, BarrierLiesBehindEverythingCommittedBefore) {
@@ -275,6 +282,14 @@ TEST_P(SlotTest, BarrierLiesBehindEverythingCommittedBefore) {
   const Lsn before = require_lsn(cluster().scalar("select pg_current_wal_insert_lsn()"), "LSN");
   const Lsn barrier_lsn = source::emit_barrier(control());
   EXPECT_GE(barrier_lsn, before);
+  // Told to be committed, and flushed by nobody yet.
+  exec("alter system set wal_writer_delay = '10s'");
+  cluster().reload();
+  ASSERT_TRUE(cluster().wait_until("show wal_writer_delay", "10s"));
+  exec("set synchronous_commit = off; insert into t values (2)");
+  const Lsn acknowledged = require_lsn(cluster().scalar("select pg_current_wal_insert_lsn()"), "LSN");
+  EXPECT_GE(catalog::current_insert_lsn(control()), acknowledged);
+  EXPECT_GE(source::emit_barrier(control()), acknowledged);
   const auto reader = read("pgbaton", lsn);
   const auto streamed = read_until(*reader, barrier_lsn);
   EXPECT_EQ(streamed.ids().size(), 1u);
@@ -285,7 +300,15 @@ TEST_P(SlotTest, BarrierLiesBehindEverythingCommittedBefore) {
       "create role plain login; do $$ begin execute (select string_agg(format('revoke all on function %s from public', "
       "oid::regprocedure), ';') from pg_proc where proname = 'pg_logical_emit_message'); end $$");
   const auto plain = pg::open_control({Side::source, cluster().conninfo("postgres", "plain"), "test"}, "control");
-  EXPECT_GE(source::emit_barrier(*plain), barrier_lsn);
+  exec("set synchronous_commit = off; insert into t values (3)");
+  const Lsn told = require_lsn(cluster().scalar("select pg_current_wal_insert_lsn()"), "LSN");
+  EXPECT_GE(source::emit_barrier(*plain), told);
+  // Behind the header of a page that is not begun there is nothing to wait for.
+  for (int i = 0; i < 3; ++i) {
+    exec("select pg_switch_wal()");
+    const Lsn insert_lsn = catalog::current_insert_lsn(control());
+    EXPECT_LE(insert_lsn, require_lsn(cluster().scalar("select pg_current_wal_flush_lsn()"), "LSN"));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Majors, SlotTest, ::testing::Values(12, 15, 18), ::testing::PrintToStringParamName());
