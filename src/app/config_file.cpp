@@ -60,6 +60,18 @@ struct Reader {
       throw wrong(key, "a colon is missing behind the name", "Write \"name: value\".");
   }
 
+  // Of two equal names in one map the library takes the last.
+  void require_once(const YAML::Node& node) const {
+    std::set<std::string> names;
+    for (const auto& entry : node) {
+      if (node.IsMap() && entry.first.IsScalar() && !names.insert(entry.first.Scalar()).second)
+        throw wrong(entry.first, fmt::format("{} stands here for the second time", entry.first.Scalar()),
+                    "Remove one of the two.");
+      const YAML::Node& below = node.IsMap() ? entry.second : entry;
+      if (below.IsMap() || below.IsSequence()) require_once(below);
+    }
+  }
+
   std::string scalar(const YAML::Node& node, std::string_view what) const {
     if (!node.IsScalar()) throw wrong(node, fmt::format("{} takes one value", what), "Write \"name: value\".");
     return node.Scalar();
@@ -143,15 +155,20 @@ void load_config_file(const std::string& path, Options& options) {
   if (!file || (file.peek() != EOF && !(text << file.rdbuf())) || file.bad())
     throw Error(ErrorKind::usage, fmt::format("{}: the file cannot be read", path))
         .hint("Check the path after --config.");
-  YAML::Node root;
+  std::vector<YAML::Node> documents;
   try {
-    root = YAML::Load(text.str());
+    documents = YAML::LoadAll(text.str());
   } catch (const YAML::Exception& error) {
     throw Error(ErrorKind::usage, fmt::format("{}:{}: {}", path, error.mark.line + 1, error.msg))
         .hint("The file is YAML: one \"name: value\" per line; quote values that hold ': ' or '#'.");
   }
-  if (root.IsNull()) return;
   Reader reader{path, options, split_lines(text.str()), {}};
+  if (documents.size() > 1)
+    throw reader.wrong(documents[1], "a second document begins; of several, none is meant more than the others",
+                       "Remove the line \"---\" before it, or keep each in a file of its own.");
+  if (documents.empty() || documents[0].IsNull()) return;
+  const auto& root = documents[0];
+  reader.require_once(root);
   if (!root.IsMap()) throw reader.wrong(root, "a map of options is expected", "Write one \"name: value\" per line.");
   for (const auto& entry : root) {
     if (!entry.first.IsScalar()) throw reader.wrong(entry.first, "a name is expected", "Write \"name: value\".");

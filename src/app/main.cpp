@@ -26,7 +26,11 @@ std::optional<std::string> environment(const std::string& name) {
 
 int report(const Error& error, bool json) {
   print_error(error);
-  if (json) print(error_json(error));
+  try {
+    if (json) print(error_json(error));
+  } catch (const Error& unwritten) {
+    if (unwritten.message() != error.message()) print_error(unwritten);
+  }
   return exit_code(error.kind());
 }
 

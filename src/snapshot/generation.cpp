@@ -170,9 +170,9 @@ void require_same_source(const catalog::Server& server, const state::Replica& re
                           "database {}. Nothing was changed on either side",
                           replica.name, replica.source_system_id, quote_identifier(replica.source_database),
                           server.system_identifier, quote_identifier(server.database)))
-      .hint(fmt::format("Give the --source that it was begun on. If that one is gone for good, DELETE FROM "
-                        "pgbaton.replica WHERE name = {} on the target makes it forgotten.",
-                        quote_literal(replica.name)));
+      .hint(
+          "Give the --source that it was begun on. If that one is gone for good, `pgbaton drop --source-is-gone` takes "
+          "away what is left of it on the target.");
 }
 
 }  // namespace pgbaton::snapshot

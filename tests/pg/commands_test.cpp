@@ -1,7 +1,10 @@
 // The command line contract (DESIGN 8) as scripts see it: exit codes, documents, messages, and what is left behind.
+#include <fmt/format.h>
 #include <signal.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -168,6 +171,13 @@ TEST_F(CommandsTest, CopiedReplicaDoesWhatItsFlagsSay) {
   EXPECT_EQ(status_field("phase"), "streaming");
   EXPECT_EQ(run("finish").code, 3);  // not ready
   EXPECT_EQ(run("clone", {"--exclude-table", "other"}).code, 2);
+  for (const auto& [arguments, code] :
+       std::map<std::string, int>{{"status --json", 1}, {"status", 1}, {"none --json", 2}}) {
+    const auto command = fmt::format("{} {} --source '{}' --target '{}' >/dev/full 2>/dev/null", Tool::path(),
+                                     arguments, source().conninfo(), target().conninfo());
+    const int ended = std::system(command.c_str());
+    EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == code) << command << ended;
+  }
   source().exec("insert into t values (2)");
   clone_until_caught_up();
   EXPECT_EQ(status_field("phase"), "ready");

@@ -176,6 +176,11 @@ TEST(ConfigFile, ErrorsNameFileAndLine) {
   EXPECT_THAT(message("# x\nsource: a\nslot_wiat: 3s\n"),
               HasSubstr("F:3: there is no option \"slot_wiat\" | Did you mean slot-wait?"));
   EXPECT_THAT(message("jobs: 3\njobs: 4\n"), HasSubstr("F:2: jobs stands here for the second time"));
+  EXPECT_THAT(message("jobs: 3\n---\njobs: 4\n"), HasSubstr("F:3: a second document begins"));
+  EXPECT_THAT(message("tables:\n  - {name: a.b,\n     where: x, where: y}\n"),
+              HasSubstr("F:3: where stands here for the second time"));
+  EXPECT_THAT(message("switchover:\n  gap: 1\nname: a\nswitchover:\n  gap: 2\n"),
+              HasSubstr("F:4: switchover stands here for the second time"));
   EXPECT_THAT(message("jobs: [1, 2]\n"), HasSubstr("F:1: jobs takes one value"));
   EXPECT_THAT(message("\n\njobs: many\n"), HasSubstr("F:3: jobs: \"many\" is not a whole number"));
   EXPECT_THAT(message("follow: perhaps\n"), HasSubstr("neither true nor false"));
