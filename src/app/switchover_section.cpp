@@ -48,6 +48,11 @@ const std::array kSettings = {
              "300ms"},
             &Settings::verify_limit},
     Setting{{"max-lag", "", "not while the target is more WAL behind; default 16MB"}, &Settings::max_lag},
+    Setting{
+        {"allow-left-behind", "",
+         "tables that the replica lacks or carries in part (no UPDATE and DELETE of those without identity), and that "
+         "may be so: a list, \"*.*\" for all; any other such table is refused"},
+        &Settings::allow_left_behind},
     Setting{{"analyze", "", "true: ANALYZE the target before the fence"}, &Settings::analyze},
     Setting{{"prewarm", "", "relations of the target to load by pg_prewarm before the fence, where that is; a list"},
             &Settings::prewarm},

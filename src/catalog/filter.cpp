@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <pgbaton/catalog/choice.hpp>
+#include <pgbaton/catalog/name_patterns.hpp>
 
 #include <algorithm>
 #include <unordered_map>
@@ -141,6 +142,10 @@ class Patterns {
 };
 
 }  // namespace
+
+bool matches_any(const std::vector<std::string>& patterns, const QualifiedName& name, std::string_view origin) {
+  return Patterns::of_tables(origin, patterns).matches(name);
+}
 
 std::vector<Table> apply_filter(std::vector<Table> tables, const TableFilter& filter) {
   const auto include_tables = Patterns::of_tables("--include-table", filter.include_tables);

@@ -143,7 +143,8 @@ void Conductor::record_undone(const std::string& reason) {
 
 std::string Conductor::look() {
   shape_ = shape_of(*source_);
-  report_.findings = preflight(options_);
+  unsent_ = count_unsent(options_, *source_, store_.load_tables(replica_));
+  report_.findings = preflight(options_, stop_);
   require_possible(report_.findings);
   way_back_ = settings_.way_back != "no" &&
               std::ranges::find(report_.findings, kNoWayBack, &snapshot::Finding::id) == report_.findings.end();
@@ -174,7 +175,7 @@ std::string Conductor::prepare() {
   // By the holder of the lease alone: another switchover may have flipped this side a moment ago.
   close_target(options_, *source_, *target_, stop_);
   warm(settings_, *target_, store_.load_tables(replica_));
-  tables_ = counted_tables(store_, replica_, *source_);
+  tables_ = counted_tables(options_, store_, replica_, *source_);
   bring_sequences(*source_, *target_, settings_.sequence_gap);
   if (settings_.verification != "counts") return "streaming";
   try {

@@ -62,6 +62,8 @@ class Conductor {
   std::string barrier();
   std::string compare();
   std::string finish();
+  // UPDATEs and DELETEs, since they were compared, of tables of which only inserts are carried.
+  void require_nothing_unsent();
   // Nothing has come after the barrier, and the fence stands as it stood.
   void require_standstill();
   std::string open_target();
@@ -86,7 +88,8 @@ class Conductor {
   std::optional<pg::Connection> fence_;
   std::vector<QualifiedName> fenced_;
   std::vector<Count> tables_;
-  std::string shape_, about_;  // about_: of the fence
+  std::map<QualifiedName, std::int64_t> unsent_;  // before they were compared
+  std::string shape_, about_;                     // about_: of the fence
   std::int64_t attempt_ = 0, changes_ = 0;
   Clock::time_point waiting_since_ = Clock::now();
   bool flipped_ = false, way_back_ = false, counted_live_ = false;

@@ -83,7 +83,8 @@ std::pair<Rows, Rows> on_both(Work&& work) {
 
 }  // namespace
 
-std::vector<Count> counted_tables(state::Store& store, const state::Replica& replica, pg::Control& source) {
+std::vector<Count> counted_tables(const Options& options, state::Store& store, const state::Replica& replica,
+                                  pg::Control& source) {
   std::map<QualifiedName, const catalog::Table*> known;
   const auto all = catalog::load_tables(source);
   for (const auto& table : all)
@@ -93,6 +94,7 @@ std::vector<Count> counted_tables(state::Store& store, const state::Replica& rep
     const auto found = known.find(table.name);
     if (table.phase == state::TablePhase::skipped || table.detached || found == known.end()) continue;
     if (!found->second->row_filter.empty()) continue;
+    if (table.inserts_only && may_stay_behind(options, table.name)) continue;
     tables.push_back({table.name, found->second->bytes});
   }
   std::ranges::sort(tables, {}, &Count::bytes);

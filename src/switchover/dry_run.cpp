@@ -57,7 +57,7 @@ class DryRun {
     auto source = pg::open_control(options_.stream.source, "dry-run");
     state::Store store(*target);
     const auto replica = load_replica(store, options_);
-    const auto tables = counted_tables(store, replica, *source);
+    const auto tables = counted_tables(options_, store, replica, *source);
     auto writer = stream::OwnWriter::start(options_.stream, options_.names.name, options_.verify.on_stream_error);
     steps_.add({"fence", estimate(kFenceFixed, kFencePerTable, tables.size()), true,
                 fmt::format("estimated for {} tables; nobody was fenced", tables.size())});
@@ -72,7 +72,7 @@ class DryRun {
 
  private:
   std::string preflight_note() {
-    report_.findings = preflight(options_);
+    report_.findings = preflight(options_, stop_);
     return counted(static_cast<std::int64_t>(report_.findings.size()), "finding");
   }
 
@@ -92,7 +92,7 @@ class DryRun {
     }
     if (options_.settings.verification == "full") {
       steps_.run("verify", true, [&] {
-        const auto report = verify::run(options_.verify, stop_);
+        const auto report = verify::run(without_unsent(options_, state::Store(target).load_tables(replica)), stop_);
         if (!report.equal())
           throw Error(ErrorKind::differences, fmt::format("{} rows differ", report.differences_total))
               .hint("`pgbaton verify` names them; `pgbaton verify --repair` mends them.");

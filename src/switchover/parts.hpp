@@ -5,6 +5,7 @@
 #include <pgbaton/switchover/switchover.hpp>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,7 +37,8 @@ struct Count {
   QualifiedName table;
   std::uint64_t bytes = 0;
 };
-std::vector<Count> counted_tables(state::Store& store, const state::Replica& replica, pg::Control& source);
+std::vector<Count> counted_tables(const Options& options, state::Store& store, const state::Replica& replica,
+                                  pg::Control& source);
 struct Counted {
   std::int64_t tables = 0, rows = 0;
   std::int64_t left_out = 0;  // for which there was no time
@@ -67,6 +69,17 @@ void run_hook(const std::string& setting, const std::string& command, const Opti
 
 // A text that differs when tables or columns of the source do: DDL is not fenced.
 std::string shape_of(pg::Control& source);
+
+// What the application has on the source and would not find on the target: tables and rows that are not carried.
+// Blockers, but for what the settings allow. Compares tables of which only inserts are carried, if they saw more.
+std::vector<snapshot::Finding> look_left_behind(const Options& options, pg::Control& source, pg::Control& target,
+                                                const state::Replica& replica, const std::stop_token& stop);
+bool may_stay_behind(const Options& options, const QualifiedName& table);
+// Of such tables inserts alone are carried: they are not compared. For verify: full.
+verify::Options without_unsent(const Options& options, const std::vector<state::TableState>& tables);
+// UPDATEs and DELETEs that the source counted on such tables, without those that may differ.
+std::map<QualifiedName, std::int64_t> count_unsent(const Options& options, pg::Control& source,
+                                                   const std::vector<state::TableState>& tables);
 
 // Why there can be no way back, and what it will not carry. Empty when everything is well.
 std::vector<snapshot::Finding> look_at_way_back(const Options& options, pg::Control& source, pg::Control& target,

@@ -142,7 +142,7 @@ std::string Conductor::compare() {
                                         : "were not counted: no time for them here, and no cut before");
     return note;
   }
-  const auto compared = verify::run(options_.verify, stop_);
+  const auto compared = verify::run(without_unsent(options_, store_.load_tables(replica_)), stop_);
   if (compared.equal())
     return fmt::format("{} tables, {} rows compared, equal", compared.tables.size(), compared.rows());
   throw Error(ErrorKind::differences, fmt::format("{} rows differ", compared.differences_total))
@@ -153,6 +153,17 @@ std::string Conductor::finish() {
   copy::require_deferrable_constraints(*target_, replica_.name);
   snapshot::create_deferred(options_.clone, replica_, stop_);
   return replica_.replica_role ? "" : "foreign keys, triggers and rules made";
+}
+
+// What the server's statistics tell, which may come up to a second late.
+void Conductor::require_nothing_unsent() {
+  for (const auto& [table, writes] : count_unsent(options_, *source_, store_.load_tables(replica_)))
+    if (writes > unsent_[table])
+      throw Error(ErrorKind::preflight,
+                  fmt::format("{} has had UPDATEs or DELETEs meanwhile, which are not carried", table.quoted()))
+          .side(Side::source)
+          .table(table.quoted())
+          .hint(fmt::format("pgbaton resync {0}, or allow-left-behind: [{0}] in section switchover.", table.quoted()));
 }
 
 void Conductor::require_standstill() {
@@ -167,6 +178,7 @@ void Conductor::require_standstill() {
         .side(Side::source)
         .hint("Keep DDL away, mend the target (`pgbaton status` names what differs), and run it again.");
   require_nothing_prepared();
+  require_nothing_unsent();
   bring_sequences(*source_, *target_, settings_.sequence_gap);
 }
 

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
 
 #include "parts.hpp"
 #include "watchdog.hpp"
@@ -28,21 +27,26 @@ using snapshot::Severity;
 
 class Look {
  public:
-  Look(const Options& options, pg::Control& source, pg::Control& target)
-      : options_(options), source_(source), target_(target), store_(target), replica_(load_replica(store_, options)) {}
+  Look(const Options& options, pg::Control& source, pg::Control& target, const std::stop_token& stop)
+      : options_(options),
+        source_(source),
+        target_(target),
+        store_(target),
+        replica_(load_replica(store_, options)),
+        stop_(stop) {}
 
   std::vector<Finding> run() {
     look_at_history();
     look_at_changes();
     look_at_replica();
+    append(look_left_behind(options_, source_, target_, replica_, stop_));
     look_at_lag();
     look_at_source();
     look_at_target();
     look_at_pooler();
     look_at_extensions();
     look_at_sequences();
-    std::ranges::move(look_at_way_back(options_, source_, target_, store_.load_tables(replica_)),
-                      std::back_inserter(findings_));
+    append(look_at_way_back(options_, source_, target_, store_.load_tables(replica_)));
     std::ranges::stable_sort(findings_, {}, &Finding::severity);
     return std::move(findings_);
   }
@@ -51,6 +55,8 @@ class Look {
   void add(Severity severity, std::string id, std::string object, std::string message, std::string remedy = {}) {
     findings_.push_back({std::move(id), severity, std::move(object), std::move(message), std::move(remedy)});
   }
+
+  void append(std::vector<Finding> found) { std::ranges::move(found, std::back_inserter(findings_)); }
 
   // An error that another module throws, as a finding.
   template <typename Work>
@@ -85,20 +91,15 @@ class Look {
     if (replica_.phase != state::Phase::ready)
       add(Severity::blocker, "replica.ready", "replica " + replica_.name,
           fmt::format("is not ready (phase {})", to_string(replica_.phase)), "pgbaton follow --until caught-up");
-    for (const auto& doubt : state::load_doubts(target_, replica_.name)) {
-      const bool outside = doubt.kind == state::DoubtKind::outside;
-      add(outside ? Severity::warning : Severity::blocker, outside ? "table.outside" : "table.doubt",
-          doubt.table.quoted(), doubt.reason, doubt.remedy);
-    }
-    for (const auto& table : store_.load_tables(replica_)) {
+    for (const auto& doubt : state::load_doubts(target_, replica_.name))
+      if (doubt.kind != state::DoubtKind::outside)
+        add(doubt.kind == state::DoubtKind::unproven && may_stay_behind(options_, doubt.table) ? Severity::warning
+                                                                                               : Severity::blocker,
+            "table.doubt", doubt.table.quoted(), doubt.reason, doubt.remedy);
+    for (const auto& table : store_.load_tables(replica_))
       if (table.detached)
         add(Severity::blocker, "table.resync", table.name.quoted(), "is being copied again",
             "Let `pgbaton resync` end.");
-      if (table.phase == state::TablePhase::skipped && !table.note.starts_with("partitioned"))
-        add(Severity::warning, "table.skipped", table.name.quoted(),
-            "its rows are not carried" + (table.note.empty() ? std::string() : " (" + table.note + ")"),
-            "Clone the database with this table, or do without it.");
-    }
     attempt("target.constraints", "target", [&] { copy::require_deferrable_constraints(target_, replica_.name); });
     // What is made in the pause would act on what the stream applies, should the switchover be given up.
     if (!replica_.replica_role)
@@ -106,30 +107,6 @@ class Look {
           "foreign keys, triggers and rules wait for the end, because the role may not set session_replication_role",
           "GRANT SET ON PARAMETER session_replication_role (15 and newer) and clone again; or stop the application and "
           "use `pgbaton finish`.");
-    look_left_behind();
-  }
-
-  // What the application has on the source and will not find on the target.
-  void look_left_behind() {
-    std::set<QualifiedName> known;
-    std::vector<std::uint32_t> inserts_only;
-    for (const auto& table : store_.load_tables(replica_)) {
-      known.insert(table.name);
-      if (table.inserts_only && table.phase != state::TablePhase::skipped) inserts_only.push_back(table.source_oid);
-    }
-    for (const auto& table : catalog::load_tables(source_))
-      if (!known.contains(table.name))
-        add(Severity::warning, "table.left_behind", table.name.quoted(), "is not part of the replica",
-            "The application will not find its rows on the target: clone it, too, or do without it.");
-    pg::control(Side::source, "reading table statistics", [&] {
-      for (const auto& counts : catalog::load_write_counts(source_, inserts_only))
-        if (counts.updates + counts.deletes > 0)
-          add(Severity::warning, "table.insert_only", counts.name.quoted(),
-              fmt::format("has had {} UPDATEs and {} DELETEs on the source since its statistics were reset; without a "
-                          "usable identity only INSERT and TRUNCATE are carried",
-                          counts.updates, counts.deletes),
-              fmt::format("pgbaton verify --include-table {0}; pgbaton resync {0}", counts.name.quoted()));
-    });
   }
 
   // Told before anybody is fenced, not at the flip.
@@ -274,17 +251,18 @@ class Look {
   pg::Control &source_, &target_;
   state::Store store_;
   state::Replica replica_;
+  const std::stop_token& stop_;
   std::vector<Finding> findings_;
 };
 
 }  // namespace
 
-std::vector<Finding> preflight(const Options& options) {
+std::vector<Finding> preflight(const Options& options, const std::stop_token& stop) {
   auto target = pg::open_control(options.stream.target, "preflight");
   state::Store store(*target);
   load_replica(store, options);
   auto source = pg::open_control(options.stream.source, "preflight");
-  return Look(options, *source, *target).run();
+  return Look(options, *source, *target, stop).run();
 }
 
 }  // namespace pgbaton::switchover

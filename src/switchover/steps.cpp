@@ -34,13 +34,18 @@ state::Replica load_replica(state::Store& store, const Options& options) {
 }
 
 void require_possible(const std::vector<snapshot::Finding>& findings) {
-  std::string text;
-  for (const auto& finding : findings)
-    if (finding.severity == snapshot::Severity::blocker)
-      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", finding.object, finding.message);
+  std::string text, remedy;
+  for (const auto& finding : findings) {
+    if (finding.severity != snapshot::Severity::blocker) continue;
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", finding.object, finding.message);
+    if (remedy.empty()) remedy = finding.remedy;
+  }
   if (text.empty()) return;
+  if (!remedy.empty() && !remedy.ends_with('.')) remedy += '.';
   throw Error(ErrorKind::preflight, text)
-      .hint("`pgbaton switchover --dry-run` lists every finding with what to do about it; nothing was changed.");
+      .hint(fmt::format("{}{}`pgbaton switchover --dry-run` lists every finding with what to do about it; nothing was "
+                        "changed.",
+                        remedy, remedy.empty() ? "" : " "));
 }
 
 }  // namespace pgbaton::switchover

@@ -76,7 +76,7 @@ TEST_F(SwitchoverDryRun, FindsWhatStandsInTheWay) {
   EXPECT_EQ(finding(report, "source.subscription"), "blocker") << "no statement trigger stops it" << result;
   EXPECT_EQ(finding(report, "source.large_objects"), "blocker") << result;
   EXPECT_EQ(finding(report, "source.matview"), "warning") << result;
-  EXPECT_EQ(finding(report, "table.left_behind"), "warning") << result;
+  EXPECT_EQ(finding(report, "table.left_behind"), "blocker") << result;
   EXPECT_EQ(finding(report, "target.read_only"), "blocker") << result;
   source().exec(
       "alter subscription theirs disable; alter subscription theirs set (slot_name = none); drop subscription theirs");

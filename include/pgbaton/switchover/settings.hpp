@@ -17,6 +17,7 @@ struct Settings {
   std::string verification = "counts";          // off, counts, full
   Milliseconds verify_limit{300};               // counts: how long the writers may wait for them
   std::uint64_t max_lag = 16u << 20;            // more WAL behind than this: not now
+  std::vector<std::string> allow_left_behind;   // tables (patterns) whose rows the target may lack
   bool analyze = false;                         // ANALYZE on the target before the fence
   std::vector<std::string> prewarm;             // relations of the target, loaded by pg_prewarm before the fence
   std::string way_back = "auto";                // no, auto (where it is possible), yes

@@ -71,8 +71,9 @@ struct Report {
   bool source_open = true;  // writers may use it
 };
 
-// Everything that would make a switchover fail or lose something now. Changes nothing, but records new doubts.
-std::vector<snapshot::Finding> preflight(const Options& options);
+// Everything that would make a switchover fail or lose something now. Changes nothing, but records new doubts, and
+// compares tables of which only inserts are carried when they have seen more.
+std::vector<snapshot::Finding> preflight(const Options& options, const std::stop_token& stop);
 
 // Fences and ends nobody: preflight, then a barrier under the load as it is, how long the target takes to reach it, and
 // what the other steps will take. Streams itself when no writer runs.
