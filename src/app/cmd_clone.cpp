@@ -20,6 +20,7 @@
 #include "progress.hpp"
 #include "render.hpp"
 #include "resync_shadow.hpp"
+#include "rounds.hpp"
 #include "source_watch.hpp"
 #include "wal_watch.hpp"
 #include "writer.hpp"
@@ -155,10 +156,13 @@ int run_clone(Context& context) {
   require_direct_routes(context);
   if (context.options.dry_run) return print_plan(context);
   EventFile events(context);  // before anything is made: its path may be wrong
-  Writer writer = begin(context);
-  state::Store store(*writer.target);
-  events.add("clone_started");
-  RunResult result = recording_errors(context, events, [&] { return hand_over(context, store, writer.lease); });
+  const auto start = [&] {
+    auto writer = begin(context);
+    events.add("clone_started");
+    return writer;
+  };
+  const auto work = [&](state::Store& store, state::Lease& lease) { return hand_over(context, store, lease); };
+  const auto result = run_rounds(context, events, {start, work});
   events.add("clone_ended", fmt::format(R"({{"result": "{}"}})", result.result));
   if (context.options.json)
     print(run_json(result));

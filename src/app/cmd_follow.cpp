@@ -1,68 +1,18 @@
-#include <fmt/format.h>
-#include <pgbaton/base/error.hpp>
-#include <pgbaton/base/log.hpp>
-#include <pgbaton/snapshot/way_back.hpp>
-#include <pgbaton/state/switchover.hpp>
-
+// follow: the stream of a replica that was copied (rounds.hpp).
 #include "command.hpp"
-#include "direction.hpp"
 #include "events.hpp"
 #include "render.hpp"
+#include "rounds.hpp"
 #include "writer.hpp"
 
 namespace pgbaton::app {
 
 namespace {
 
-stream::Until wanted_end(const Context& context) {
-  const Options& options = context.options;
-  if (!options.until_lsn.empty()) return stream::UntilEndLsn{require_lsn(options.until_lsn, "--until-lsn")};
-  if (options.until == "caught-up") return stream::UntilApplied{current_barrier(context)};
-  return stream::OpenEnded{};
-}
-
 void require_copied_replica(const Context& context) {
   auto target = pg::open_control(context.target(), "state");
   state::Store store(*target);
   require_copied(require_replica(context, store));
-}
-
-RunResult follow(const Context& context, state::Store& store, state::Lease& lease) {
-  lease.begin_term();
-  state::Replica replica = require_replica(context, store);
-  if (replica.direction != state::kSwitched) snapshot::unmake_way_back(store.connection(), replica);
-  stream::Until until = wanted_end(context);
-  bool bounded = !std::holds_alternative<stream::OpenEnded>(until);
-  StreamRun run = run_stream(context, lease, replica, until, std::holds_alternative<stream::UntilApplied>(until));
-  if (bounded) require_reached(run.ended);
-  const bool caught_up = std::holds_alternative<stream::UntilApplied>(until);
-  return {"follow",     context.names.name, !bounded ? "stopped" : caught_up ? "caught-up" : "reached",
-          std::nullopt, run.status,         run.time};
-}
-
-// Whether it was a switchover that ended the stream; then the generation that may come back.
-std::string lent_generation(const Context& context, state::Store& store) {
-  const auto& options = context.options;
-  if (context.stop.stop_requested() || !options.until.empty() || !options.until_lsn.empty()) return {};
-  if (!state::wanted_by_switchover(store.connection(), context.names.name)) return {};
-  const auto replica = store.load_replica(context.names.name);
-  return replica ? replica->generation : std::string();
-}
-
-// It ends with the application on the target, or gives the stream back: true. While it runs it holds the lease; one
-// that is free for a while means that it has ended, in whatever way.
-bool given_back(const Context& context, const std::string& generation) {
-  constexpr Milliseconds kPoll{300};
-  constexpr int kFreeLooks = 10;
-  auto target = pg::open_control(context.target(), "state");
-  state::Store store(*target);
-  for (int free = 0; free < kFreeLooks;) {
-    const auto replica = store.load_replica(context.names.name);
-    if (!replica || replica->generation != generation || replica->direction == state::kSwitched) return false;
-    free = state::Lease::held(*target, context.names.name) ? 0 : free + 1;
-    if (!sleep_for(kPoll, context.stop)) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -72,25 +22,8 @@ int run_follow(Context& context) {
   require_copied_replica(context);
   EventFile events(context);  // before anything is made: its path may be wrong
   events.add("follow_started");
-  RunResult result;
-  for (;;) {
-    std::string generation;
-    {
-      Writer writer = become_writer(context);
-      state::Store store(*writer.target);
-      result = recording_errors(context, events, [&] { return follow(context, store, writer.lease); });
-      generation = lent_generation(context, store);
-    }
-    if (generation.empty()) break;
-    log::info("a switchover has taken over the stream: waiting for its end");
-    if (given_back(context, generation)) {
-      log::info("the switchover was given up: following again");
-    } else if (!context.stop.stop_requested() && follow_round(context)) {
-      log::info("the application has changed sides: streaming from where it works now");
-    } else {
-      break;
-    }
-  }
+  const auto work = [&](state::Store& store, state::Lease& lease) { return follow_stream(context, store, lease); };
+  const auto result = run_rounds(context, events, {[&] { return become_writer(context); }, work});
   events.add("follow_ended");
   if (context.options.json)
     print(run_json(result));

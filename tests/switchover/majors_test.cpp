@@ -85,7 +85,7 @@ TEST_P(SwitchoverMajors, S50_NothingAcknowledgedIsLost) {
          << "\n  pgbouncer-pause: app\n";
   }
   text.close();
-  auto follower = start("follow");
+  auto follower = GetParam().bouncer ? start("clone", {"--follow"}) : start("follow");
   Clients clients(servers, 2, 200, file);
   ASSERT_TRUE(clients.wait_acknowledged(100));
   auto slow = source().session();

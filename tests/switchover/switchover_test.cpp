@@ -164,7 +164,7 @@ TEST_F(SwitchoverTest, KilledAtEveryStepExactlyOneSideTakesWrites) {
 TEST_F(SwitchoverTest, WhatFailsBeforeTheFlipOpensTheSourceAndNamesTheStep) {
   source().exec("create table marker (id bigint generated always as identity primary key)");
   ASSERT_EQ(run("resync", {"--add", "marker"}).code, 0);
-  auto follower = start("follow");
+  auto follower = start("clone", {"--follow"});
   ASSERT_TRUE(marker_arrives());
   for (const std::string step : {"fence", "sequences", "before_flip"}) {
     const auto failed = switch_over("", {"--json"}, {{"PGBATON_FAILPOINTS", "switchover_" + step + "=stop"}});
