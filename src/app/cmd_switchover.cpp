@@ -23,6 +23,10 @@ switchover::Options switchover_options(const Context& context) {
   options.verify = verify_options(context);
   options.names = context.names;
   options.settings = load_switchover_section(context.options.config_file);
+  options.readers_only = context.options.mode == "read-only";
+  if (options.readers_only && !switchover::has_readers(options.settings))
+    throw Error(ErrorKind::usage, "--mode read-only: nothing says how readers are sent to the other side")
+        .hint("Set hook-readers or pgbouncer-readers in section switchover of the file.");
   options.reversed = context.reversed;
   options.on_step = [](const switchover::Step& step) {
     log::info("{:<10} {:>8}{}{}", step.name, format_duration(step.time), step.in_pause ? "  writers wait" : "",
@@ -73,7 +77,7 @@ bool choose_direction(Context& context) {
   if (!back && source_works)
     throw Error(ErrorKind::usage, "a rollback has not ended: the application works on the source")
         .hint("pgbaton switchover --rollback");
-  if (!back) return direction == Direction::reverse && context.options.dry_run;
+  if (!back) return direction == Direction::reverse && (context.options.dry_run || context.options.mode == "read-only");
   if (direction == Direction::switching)
     throw Error(ErrorKind::usage, "the switchover has not ended: the application works on the target")
         .hint("pgbaton switchover");

@@ -132,9 +132,17 @@ const std::array kCommands = {
         "it\n"
         "again: it goes on. Works beside a running follower, which it stops, or without one.\n"
         "--dry-run fences nobody: it looks for what stands in the way and prints the pause to expect, step by step.\n"
+        "--mode read-only sends only the readers (hook-readers, pgbouncer-readers), hours before if you like: nobody "
+        "is\n"
+        "fenced, writers stay, the stream goes on. An ordinary run sends them, too, before the writers.\n"
         "Afterwards `pgbaton follow` streams back, and --rollback moves the application back in the same way.\n"
-        "--undo takes the fence off the source. Settings: section `switchover:` of the file.",
+        "--undo, for a run that was lost with its machine, takes the fence off the source, sends readers back, and "
+        "lets\n"
+        "the target take writes of others again; after the flip only with --force. Settings: section `switchover:` of "
+        "the\n"
+        "file.",
         "pgbaton switchover --config shop.yaml --dry-run\n"
+        "pgbaton switchover --config shop.yaml --mode read-only\n"
         "pgbaton switchover --config shop.yaml\n"
         "pgbaton switchover --config shop.yaml --rollback\n"
         "pgbaton switchover --config shop.yaml --undo",

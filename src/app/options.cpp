@@ -107,10 +107,6 @@ void refuse_unfinished(const Options& options) {
     throw usage(fmt::format("--appliers {}: not in this version yet, which applies changes on one connection",
                             options.appliers),
                 "Leave --appliers out.");
-  if (options.command != "switchover") return;
-  if (options.mode == "read-only")
-    throw usage("--mode read-only: not in this version yet, which moves writers and readers together",
-                "Leave --mode out.");
 }
 
 void refuse_misplaced(const OptionSpec& spec, const Command& command) {

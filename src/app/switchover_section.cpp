@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <ranges>
 #include <set>
 #include <variant>
@@ -22,7 +23,8 @@ constexpr std::string_view kExampleFile = "pgbaton.example.yaml (in scripts/, or
 
 using switchover::Settings;
 using Member = std::variant<bool Settings::*, std::string Settings::*, std::int64_t Settings::*,
-                            std::uint64_t Settings::*, Milliseconds Settings::*, std::vector<std::string> Settings::*>;
+                            std::uint64_t Settings::*, Milliseconds Settings::*, std::vector<std::string> Settings::*,
+                            std::map<std::string, std::string> Settings::*>;
 
 struct Setting {
   SettingSpec spec;
@@ -64,6 +66,21 @@ const std::array kSettings = {
     Setting{{"hook-flip", "", "a command, run by sh directly after the flip: send the application to the target"},
             &Settings::hook_flip},
     Setting{{"hook-after", "", "a command, run by sh at the end"}, &Settings::hook_after},
+    Setting{
+        {"hooks", "",
+         "the same at each step: a map of step and command, which is run when the step has ended; steps: preflight, "
+         "prepare, way-back, readers, fence, barrier, sequences, verify, finish, send, turn, clean-up, and given-up"},
+        &Settings::hooks},
+    Setting{{"hook-readers", "",
+             "a command, run by sh before the fence (or by --mode read-only alone): send readers to where "
+             "PGBATON_READERS says, source or target"},
+            &Settings::hook_readers},
+    Setting{{"pgbouncer-readers", "", "conninfo of the admin console of a PgBouncer that only readers use"},
+            &Settings::pgbouncer_readers},
+    Setting{{"pgbouncer-readers-conffile", "", "its configuration that leads to the target"},
+            &Settings::pgbouncer_readers_conffile},
+    Setting{{"pgbouncer-readers-conffile-back", "", "its configuration that leads to the source"},
+            &Settings::pgbouncer_readers_conffile_back},
     Setting{{"pgbouncer", "", "conninfo of the admin console of a PgBouncer; RELOAD at the flip"},
             &Settings::pgbouncer},
     Setting{{"pgbouncer-conffile", "", "its configuration from the flip on: SET conffile, before RELOAD"},
@@ -105,6 +122,7 @@ struct Assign {
   void operator()(std::uint64_t Settings::*member) const { settings.*member = parse_size(value, origin); }
   void operator()(Milliseconds Settings::*member) const { settings.*member = parse_duration(value, origin); }
   void operator()(std::vector<std::string> Settings::*member) const { (settings.*member).push_back(value); }
+  void operator()(std::map<std::string, std::string> Settings::*) const { throw wrong("takes a map"); }
 };
 
 std::string place(const YAML::Node& node, const std::string& path) {
@@ -129,7 +147,23 @@ const Setting& find_setting(const YAML::Node& key, const std::string& path) {
               near.empty() ? fmt::format("{} lists them.", kExampleFile) : fmt::format("Did you mean {}?", near));
 }
 
+void read_hooks(std::map<std::string, std::string>& hooks, const YAML::Node& value, const std::string& path) {
+  if (!value.IsMap()) throw wrong(value, path, "hooks takes a map", "Write \"step: command\" lines below it.");
+  for (const auto& entry : value) {
+    const auto step = entry.first.IsScalar() ? entry.first.Scalar() : std::string();
+    if (std::ranges::find(switchover::kHookSteps, step) == switchover::kHookSteps.end())
+      throw wrong(entry.first, path, fmt::format("hooks: there is no hook at \"{}\"", step),
+                  fmt::format("Hooks are at: {}.", fmt::join(switchover::kHookSteps, ", ")));
+    if (!entry.second.IsScalar()) throw wrong(entry.second, path, "hooks takes a command for each step", "");
+    if (!hooks.emplace(step, entry.second.Scalar()).second)
+      throw wrong(entry.first, path, fmt::format("hooks: {} stands here for the second time", step),
+                  "Write both commands into one.");
+  }
+}
+
 void read_setting(Settings& settings, const Setting& setting, const YAML::Node& value, const std::string& path) {
+  if (const auto* hooks = std::get_if<std::map<std::string, std::string> Settings::*>(&setting.member))
+    return value.IsNull() ? void() : read_hooks(settings.**hooks, value, path);
   const bool list = std::holds_alternative<std::vector<std::string> Settings::*>(setting.member);
   const auto origin = fmt::format("{}: {}", place(value, path), setting.spec.name);
   const auto read = [&](const YAML::Node& node) {

@@ -62,7 +62,7 @@ std::unique_ptr<Control> open_control(const Endpoint& endpoint, std::string_view
   } catch (const pqxx::broken_connection& e) {
     // libpqxx has only the text. A second attempt over libpq tells the SQLSTATE; when that one passes, so may the next.
     Connection::open(endpoint, role);
-    throw failed(endpoint.side, fmt::format("connecting ({})", role), e.what(), "");
+    throw failed(endpoint.side, connecting(role), e.what(), "");
   }
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

@@ -155,6 +155,22 @@ std::string key_of_detail(std::string_view detail) {
   return std::string(detail.substr(begin, end - begin + 1));
 }
 
+std::string connecting(std::string_view role) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kWhy{
+      {{"route", "to see whether a pooler stands between"},
+       {"direction", "to see which way the replica streams"},
+       {"state", "for the state of the replica"},
+       {"check", "to look at the server"},
+       {"history", "to see whether slot and history are there"},
+       {"preflight", "to see what stands in the way"},
+       {"fence", "to fence writers, or to see whether they are"},
+       {"watchdog", "to open it again should a switchover fail"},
+       {"lease", "to be the only writer of the replica"}}};
+  const auto why = std::ranges::find(kWhy, role, &std::pair<std::string_view, std::string_view>::first);
+  return why == kWhy.end() ? fmt::format("connecting ({})", role)
+                           : fmt::format("connecting {} (\"{}\")", why->second, role);
+}
+
 Error connect_error(std::string_view message, Side side, std::string_view role) {
   // Several hosts, addresses or an SSL and a plain try give one line each: one that may pass decides.
   std::vector<Attempt> attempts;
@@ -170,7 +186,7 @@ Error connect_error(std::string_view message, Side side, std::string_view role) 
   if (attempts.empty()) attempts.emplace_back();
   const auto retried = std::ranges::find(attempts, Action::retry, &Attempt::action);
   const Attempt& decisive = retried == attempts.end() ? attempts.front() : *retried;
-  return Error(ErrorKind::failed, fmt::format("connecting ({}): {}", role, text))
+  return Error(ErrorKind::failed, fmt::format("{}: {}", connecting(role), text))
       .side(side)
       .sqlstate(decisive.sqlstate)
       .action(decisive.action)

@@ -5,6 +5,7 @@
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/copy/process.hpp>
 #include <pgbaton/copy/schema.hpp>
+#include <pgbaton/copy/shell.hpp>
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -49,31 +50,6 @@ std::string unreadable_reason(const std::string& file) {
   return ::access(file.c_str(), R_OK) == 0 ? "" : ::strerror(errno);
 }
 
-bool is_executable(const std::string& path) {
-  struct stat found {};
-  return ::stat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode) && ::access(path.c_str(), X_OK) == 0;
-}
-
-int run_shell(const std::vector<std::string>& arguments, std::string& said) {
-  const auto outcome = copy::run_command({"/bin/sh", arguments, {}, kKeptBytes}, {});
-  said = last_lines(outcome.errors);
-  return outcome.exit_code;
-}
-
-// Only where the first word says by itself which program it is: no assignment, quote, variable or bracket.
-std::string complaint_of(const std::string& command) {
-  std::string said;
-  if (run_shell({"-n", "-c", command}, said) != 0) return "sh cannot parse it: " + said;
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./";
-  const auto begin = std::min(command.find_first_not_of(" \t\n"), command.size());
-  const auto end = std::min(command.find_first_of(" \t\n;&|<>", begin), command.size());
-  const auto word = command.substr(begin, end - begin);
-  if (word.empty() || word.find_first_not_of(kPlain) != word.npos) return "";
-  if (word.find('/') != word.npos) return is_executable(word) ? "" : word + " is no executable file";
-  if (run_shell({"-c", "command -v -- \"$0\" >/dev/null", word}, said) == 0) return "";
-  return "sh finds no " + word;
-}
-
 constexpr std::string_view kPathHint = "Check the path; a relative one begins where pgbaton was started.";
 
 std::string find_psql(const Place& place, const std::string& pg_dump) {
@@ -110,7 +86,7 @@ std::vector<snapshot::Finding> check_programs(const Options& options) {
     }
   for (const auto& [option, command] :
        {std::pair{"--before-swap", options.before_swap}, {"--after-swap", options.after_swap}})
-    if (const auto why = command.empty() ? "" : complaint_of(command); !why.empty())
+    if (const auto why = command.empty() ? "" : copy::shell_complaint(command); !why.empty())
       blocker("rebuild.hook", option, why,
               "Give what sh can run as the user of this process: an executable file (chmod +x) by its full path, "
               "since cron's PATH is short.");

@@ -81,6 +81,30 @@ std::optional<SwitchoverAttempt> load_switchover(pg::Control& target, const std:
   });
 }
 
+void record_readers(pg::Control& target, const Replica& replica, bool on_target) {
+  pg::control(Side::target, "recording where readers are", [&] {
+    pqxx::work tx(target);
+    tx.exec_params("delete from pgbaton.request where replica = $1 and kind = 'readers'", replica.name);
+    if (on_target)
+      tx.exec_params(
+          "insert into pgbaton.request (replica, kind, payload, state, done_at) values ($1, 'readers', $2::json, "
+          "'done', clock_timestamp())",
+          replica.name, to_json({{"generation", replica.generation}}));
+    tx.commit();
+  });
+}
+
+bool readers_on_target(pg::Control& target, const Replica& replica) {
+  return pg::control(Side::target, "looking for readers", [&] {
+    pqxx::nontransaction tx(target);
+    return !tx.exec_params(
+                  "select from pgbaton.request where replica = $1 and kind = 'readers' and payload ->> 'generation' = "
+                  "$2",
+                  replica.name, replica.generation)
+                .empty();
+  });
+}
+
 bool wanted_by_switchover(pg::Control& target, const std::string& replica) {
   return pg::control(Side::target, "looking for a switchover", [&] {
     pqxx::nontransaction tx(target);

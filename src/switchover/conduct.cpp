@@ -56,6 +56,14 @@ void Conductor::run() {
     return;
   }
   replica_ = flipped ? *row : load_replica(store_, options_);
+  if (options_.readers_only && flipped)
+    throw Error(ErrorKind::usage, "the switchover has not ended: the application works on the target")
+        .hint("`pgbaton switchover` without --mode ends what is left to be done.");
+  if (!flipped) readers_on_target_ = state::readers_on_target(*target_, replica_);
+  if (options_.readers_only) {
+    source_ = pg::open_control(options_.stream.source, "switchover");
+    return readers_only();
+  }
   if (!flipped) {
     source_ = pg::open_control(options_.stream.source, "switchover");
     before_flip();
@@ -69,7 +77,9 @@ void Conductor::step(const std::string& name, bool in_pause, const std::function
       throw Error(ErrorKind::failed, "interrupted").hint("The source takes writes. Run the same command again.");
     if (watchdog_) watchdog_->require_watching();
     note(name);
-    return work();
+    auto text = work();
+    if (const auto own = settings_.hooks.find(name); own != settings_.hooks.end()) hook("hooks: " + name, own->second);
+    return text;
   });
 }
 
@@ -79,9 +89,12 @@ void Conductor::note(const std::string& name) {
 }
 
 void Conductor::hook(const std::string& setting, const std::string& command) {
-  run_hook(setting, command, options_,
-           {report_.failed_step, flipped_ != options_.reversed ? "target" : "source", report_.barrier_lsn, replica_},
-           stop_);
+  run_hook(setting, command, options_, facts(), stop_);
+}
+
+Facts Conductor::facts() const {
+  return {report_.failed_step, flipped_ != options_.reversed ? "target" : "source", report_.barrier_lsn, replica_,
+          readers_on_target_ || flipped_};
 }
 
 void Conductor::before_flip() {
@@ -89,6 +102,7 @@ void Conductor::before_flip() {
     step("preflight", false, [&] { return look(); });
     step("prepare", false, [&] { return prepare(); });
     if (way_back_) step("way-back", false, [&] { return make_way_back(); });
+    if (has_readers(settings_)) step("readers", false, [&] { return readers(); });
     step("fence", true, [&] { return fence(); });
     step("barrier", true, [&] { return barrier(); });
     step("sequences", true, [&] { return bring_sequences(*source_, *target_, settings_.sequence_gap); });
@@ -111,6 +125,10 @@ bool Conductor::give_up() {
   if (open && writer_)
     log::info("this command streams no more: a follower that waits goes on, else `pgbaton follow` does");
   writer_.reset();
+  if (open) {
+    readers_back();
+    hook_given_up();
+  }
   return open;
 }
 

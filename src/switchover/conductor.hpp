@@ -33,6 +33,12 @@ class Conductor {
   void before_flip();
   // True when the source is open again.
   bool give_up();
+  void readers_only();
+  // They go back when this run, which has sent them, is given up.
+  std::string readers();
+  void readers_back() noexcept;
+  void hook_given_up() noexcept;
+  Facts facts() const;
   bool open_source();
   // The source was never closed: only for people, and for a follower that waits.
   void record_undone(const std::string& reason);
@@ -92,7 +98,7 @@ class Conductor {
   std::string shape_, about_;                     // about_: of the fence
   std::int64_t attempt_ = 0, changes_ = 0;
   Clock::time_point waiting_since_ = Clock::now();
-  bool flipped_ = false, way_back_ = false, counted_live_ = false;
+  bool flipped_ = false, readers_on_target_ = false, sent_readers_ = false, way_back_ = false, counted_live_ = false;
 };
 
 std::string host_name();

@@ -2,6 +2,7 @@
 // many as fit into the limit, smallest first: a count of a large table would take longer than all other steps.
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/pg/connection.hpp>
 #include <pgbaton/source/slot.hpp>
 #include <pgbaton/stream/shared_cut.hpp>
@@ -109,6 +110,7 @@ Counted count_at_cut(const Options& options, const std::vector<Count>& tables, c
   request.deadline = Deadline::after(options.settings.transaction_wait);
   const auto cut = stream::SharedCut::request(request, stop);
   auto source = source::open_snapshot_worker(options.stream.source, cut.source_snapshot(), "count");
+  PGBATON_FAILPOINT("switchover_counting");
   auto target = source::open_snapshot_worker(options.stream.target, cut.target_snapshot(), "count");
   const auto [on_source, on_target] =
       on_both([&](Side side) { return count_side(side == Side::source ? source : target, tables, Deadline::never()); });

@@ -53,6 +53,12 @@ class DryRun {
       report_.result = "refused";
       return;
     }
+    if (has_readers(options_.settings))
+      steps_.add({"readers", Milliseconds(0), false, "not sent; nobody waits for it"});
+    if (options_.readers_only) {
+      report_.result = "possible";
+      return;
+    }
     auto target = pg::open_control(options_.stream.target, "dry-run");
     auto source = pg::open_control(options_.stream.source, "dry-run");
     state::Store store(*target);
@@ -61,8 +67,7 @@ class DryRun {
     auto writer = stream::OwnWriter::start(options_.stream, options_.names.name, options_.verify.on_stream_error);
     steps_.add({"fence", estimate(kFenceFixed, kFencePerTable, tables.size()), true,
                 fmt::format("estimated for {} tables; nobody was fenced", tables.size())});
-    if (!options_.settings.hook_fenced.empty())
-      steps_.add({"hook-fenced", Milliseconds(0), true, "not run, and not counted: writers would wait for it, too"});
+    add_hooks();
     measure(*source, *target, replica, tables, writer.get());
     steps_.add({"flip", estimate(kFlipFixed, kFlipPerTable, tables.size()), true, "estimated"});
     for (const auto& step : report_.steps)
@@ -74,6 +79,16 @@ class DryRun {
   std::string preflight_note() {
     report_.findings = preflight(options_, stop_);
     return counted(static_cast<std::int64_t>(report_.findings.size()), "finding");
+  }
+
+  // Those for which writers would wait.
+  void add_hooks() {
+    const auto add = [&](const std::string& name) {
+      steps_.add({name, Milliseconds(0), true, "not run, and not counted: writers would wait for it, too"});
+    };
+    if (!options_.settings.hook_fenced.empty()) add("hook-fenced");
+    for (const auto* step : {"fence", "barrier", "sequences", "verify", "finish"})
+      if (options_.settings.hooks.contains(step)) add(fmt::format("hook at {}", step));
   }
 
   void measure(pg::Control& source, pg::Control& target, const state::Replica& replica,

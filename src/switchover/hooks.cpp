@@ -16,6 +16,7 @@ void run_hook(const std::string& setting, const std::string& command, const Opti
   const state::Fields fields{{"step", facts.step},
                              {"writable", facts.state},
                              {"direction", options.reversed ? "rollback" : "forward"},
+                             {"readers", facts.readers_on_target != options.reversed ? "target" : "source"},
                              {"replica", options.names.name},
                              {"slot", facts.replica.slot},
                              {"publication", facts.replica.publication},
@@ -29,6 +30,9 @@ void run_hook(const std::string& setting, const std::string& command, const Opti
     // Those two are where this program itself looks for connection strings.
     if (name != "source" && name != "target") run.environment.emplace_back(variable, value);
   }
+  // Where the application worked, and is to work.
+  run.environment.emplace_back("PGBATON_OLD", fields.at("source"));
+  run.environment.emplace_back("PGBATON_NEW", fields.at("target"));
   const auto outcome = copy::run_command(run, stop);
   if (outcome.exit_code == 0) return;
   throw Error(ErrorKind::failed, fmt::format("{} ended with {}{}{}", setting, outcome.exit_code,

@@ -62,10 +62,14 @@ struct Facts {
   std::string step, state;  // state: "source" or "target": who may write
   Lsn barrier_lsn;
   state::Replica replica;
+  bool readers_on_target = false;  // of the replica: where they are, or are to be sent
 };
 // Nothing happens without a command. Error(failed) when it ends with another code than 0.
 void run_hook(const std::string& setting, const std::string& command, const Options& options, const Facts& facts,
               const std::stop_token& stop);
+
+// By its PgBouncer and by hook-readers: to where the facts say. Recorded on the target, before or after.
+void send_readers(const Options& options, pg::Control& target, const Facts& facts, const std::stop_token& stop);
 
 // A text that differs when tables or columns of the source do: DDL is not fenced.
 std::string shape_of(pg::Control& source);

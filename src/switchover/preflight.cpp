@@ -6,6 +6,7 @@
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/copy/deferrable.hpp>
 #include <pgbaton/copy/sequences.hpp>
+#include <pgbaton/copy/shell.hpp>
 #include <pgbaton/snapshot/recheck.hpp>
 #include <pgbaton/source/history.hpp>
 #include <pgbaton/source/slot.hpp>
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "parts.hpp"
 #include "watchdog.hpp"
@@ -44,6 +46,8 @@ class Look {
     look_at_source();
     look_at_target();
     look_at_pooler();
+    look_at_readers();
+    look_at_hooks();
     look_at_extensions();
     look_at_sequences();
     append(look_at_way_back(options_, source_, target_, store_.load_tables(replica_)));
@@ -107,6 +111,38 @@ class Look {
           "foreign keys, triggers and rules wait for the end, because the role may not set session_replication_role",
           "GRANT SET ON PARAMETER session_replication_role (15 and newer) and clone again; or stop the application and "
           "use `pgbaton finish`.");
+  }
+
+  // The same of the PgBouncer that only readers use, and of commands.
+  void look_at_readers() {
+    const auto& settings = options_.settings;
+    if (options_.readers_only && !state::Lease::held(target_, replica_.name))
+      add(Severity::blocker, "readers.stream", "replica " + replica_.name,
+          "nobody streams: what readers see on the target would grow old", "Start `pgbaton follow` first.");
+    if (settings.pgbouncer_readers.empty()) return;
+    if (settings.pgbouncer_readers_conffile.empty() || settings.pgbouncer_readers_conffile_back.empty())
+      add(Severity::blocker, "pgbouncer.readers", "pgbouncer-readers", "it is not said where it leads, there and back",
+          "Set pgbouncer-readers-conffile and pgbouncer-readers-conffile-back.");
+    if (settings.pgbouncer_readers == settings.pgbouncer)
+      add(Severity::blocker, "pgbouncer.readers", "pgbouncer-readers", "is the one that writers use, too",
+          "Readers need a PgBouncer of their own; or send them by hook-readers.");
+    attempt("pgbouncer.readers", "PgBouncer of the readers",
+            [&] { pgbouncer_command(settings.pgbouncer_readers, "SHOW VERSION"); });
+  }
+
+  void look_at_hooks() {
+    const auto& settings = options_.settings;
+    std::map<std::string, std::string> commands;
+    for (const auto& [step, command] : settings.hooks) commands["hooks: " + step] = command;
+    commands["hook-before"] = settings.hook_before;
+    commands["hook-fenced"] = settings.hook_fenced;
+    commands["hook-flip"] = settings.hook_flip;
+    commands["hook-after"] = settings.hook_after;
+    commands["hook-readers"] = settings.hook_readers;
+    for (const auto& [name, command] : commands)
+      if (const auto why = command.empty() ? "" : copy::shell_complaint(command); !why.empty())
+        add(Severity::blocker, "hook", name, why,
+            "Give what sh can run as the user of this process: an executable file (chmod +x) by its full path.");
   }
 
   // Told before anybody is fenced, not at the flip.

@@ -21,6 +21,21 @@ Error refusal(const std::string& why) {
       .hint("Both sides would take writes. With --force the source is opened all the same.");
 }
 
+// What an earlier run has sent there, and what the user wants done when nobody changes sides.
+std::string undo_application(const Options& options, pg::Control& target, const std::stop_token& stop) {
+  const auto replica = state::Store(target).load_replica(options.names.name);
+  if (!replica) return {};
+  const Facts facts{"undo", options.reversed ? "target" : "source", {}, *replica, false};
+  std::string done;
+  if (state::readers_on_target(target, *replica)) {
+    send_readers(options, target, facts, stop);
+    done = fmt::format("the readers were sent back to the {}; ", options.reversed ? "target" : "source");
+  }
+  if (const auto own = options.settings.hooks.find("given-up"); own != options.settings.hooks.end())
+    run_hook("hooks: given-up", own->second, options, facts, stop);
+  return done;
+}
+
 std::string undo_target(const Options& options, bool force, const std::stop_token& stop) {
   auto target = pg::open_control(options.stream.target, "switchover");
   const auto last = state::load_switchover(*target, options.names.name);
@@ -97,9 +112,11 @@ std::string undo(const Options& options, bool force, const std::stop_token& stop
   const auto about = fence_about(source);
   if (about && about->find(kSwitchedOver) != about->npos && !force) throw refusal(*about);
   std::string done;
+  bool target_asked = false;
   try {
     if (about && !force) require_not_flipped(options, *about);
     done = undo_target(options, force, stop);
+    target_asked = true;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::usage) throw;
     if (!force) throw refusal("the target cannot be asked whether it was flipped: " + error.describe());
@@ -107,6 +124,7 @@ std::string undo(const Options& options, bool force, const std::stop_token& stop
   }
   const bool opened = about && open_fence(source, *about);
   resume_pooler(options.settings);
+  if (target_asked) done += undo_application(options, *pg::open_control(options.stream.target, "switchover"), stop);
   if (!opened) return done + "there is no fence on the source: nothing to undo";
   done += "the source takes writes again";
   if (!remove_fence(source, Deadline::after(kRemovePatience), stop, *about))

@@ -1,7 +1,7 @@
 // S50 from one major to another, through PgBouncer and without, with one writer in a transaction of half a minute.
 #include <nlohmann/json.hpp>
 
-#include "support/proxy.hpp"
+#include "switchover/bouncer.hpp"
 #include "switchover/clients.hpp"
 
 namespace pgbaton::testing {
@@ -9,41 +9,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// PgBouncer in front of the source, with a second configuration that leads to the target.
-class Bouncer {
- public:
-  Bouncer(const Cluster& source, const Cluster& target)
-      : directory_(make_run_directory("pgbouncer")), port_(Proxy({1}).port()) {
-    std::ofstream(directory_ + "/users") << "\"postgres\" \"\"\n";
-    write("before.ini", source);
-    write("after.ini", target);
-    ProcessOptions options{.arguments = {"/usr/sbin/pgbouncer", directory_ + "/before.ini"}, .as_postgres = true};
-    options.stdout_file = options.stderr_file = directory_ + "/output";
-    process_ = Process(options);
-    for (int i = 0; i < 500 && PQping(conninfo().c_str()) == PQPING_NO_RESPONSE; ++i) {
-      if (!process_.running()) throw std::runtime_error("no pgbouncer:\n" + read_file(directory_ + "/output"));
-      std::this_thread::sleep_for(Milliseconds(10));
-    }
-  }
-  std::string conninfo(const std::string& database = "app") const {
-    return "host=127.0.0.1 port=" + std::to_string(port_) + " user=postgres dbname=" + database;
-  }
-  std::string after() const { return directory_ + "/after.ini"; }
-
- private:
-  void write(const std::string& name, const Cluster& server) {
-    std::ofstream(directory_ + "/" + name)
-        << "[databases]\napp = host=127.0.0.1 port=" << server.port() << " dbname=postgres user=postgres\n"
-        << "[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = " << port_ << "\nunix_socket_dir =\nauth_type = trust\n"
-        << "auth_file = " << directory_
-        << "/users\nadmin_users = postgres\npool_mode = transaction\nlogfile = " << directory_
-        << "/log\nserver_fast_close = 1\n";
-  }
-  std::string directory_;
-  int port_;
-  Process process_;
-};
 
 struct Majors {
   int source, target;

@@ -37,6 +37,10 @@ void flip_switchover(pqxx::transaction_base& tx, std::int64_t id, const Replica&
 // The newest of the replica; nullopt also without a schema.
 std::optional<SwitchoverAttempt> load_switchover(pg::Control& target, const std::string& replica);
 
+// Whether readers of the application were sent to the target of this generation before its flip.
+void record_readers(pg::Control& target, const Replica& replica, bool on_target);
+bool readers_on_target(pg::Control& target, const Replica& replica);
+
 // replica.direction of one whose application works on the target: nothing may stream into it any more.
 inline constexpr std::string_view kSwitched = "switched";
 // Of a replica that streams from what was its target to what was its source. Its state is there; the row of the same

@@ -6,6 +6,7 @@
 //   preflight   nothing is in the way                               the application works on the source
 //   prepare     writer, live counts, sequences, statistics
 //   way-back    slot and publications on the target
+//   readers     sent to the target, where that is set up (--mode read-only: only this)
 //   fence       writers of the source are refused                   ─┐
 //   barrier     a position behind all that was committed              │
 //   catch-up    the target reaches it                                 │ the pause
@@ -54,13 +55,14 @@ struct Options {
   verify::Options verify;        // for verify: full
   ReplicaNames names{""};
   Settings settings;
+  bool readers_only = false;  // --mode read-only
   bool reversed = false;  // --rollback: the two servers have exchanged their places, source is where the application is
   std::function<void(const Step&)> on_step{};  // when one has ended
 };
 
 struct Report {
   bool dry_run = false;
-  std::string result;       // "possible", "refused"; "switched over", "already switched over"
+  std::string result;       // "possible", "refused"; "switched over", "already switched over"; "readers on the target"
   std::string failed_step;  // "" none
   Milliseconds pause{0};    // of the writers; of a dry run: what to expect
   Lsn barrier_lsn;
@@ -82,6 +84,9 @@ Report dry_run(const Options& options, const std::stop_token& stop);
 // The runbook. What fails before the flip opens the source again and is told in the report (failure, failed_step); the
 // target stays closed to all but pgbaton then. What fails after it leaves the application's side open: run it again.
 Report run(const Options& options, const std::stop_token& stop);
+
+// Whether the settings say how readers are sent.
+bool has_readers(const Settings& settings);
 
 // Whether writers of that server are fenced by anybody's switchover.
 bool is_fenced(const pg::Endpoint& server);

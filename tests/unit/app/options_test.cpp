@@ -128,7 +128,7 @@ TEST(Options, RefusalsNameWhatIsWrongAndHint) {
 }
 
 TEST(Options, WhatALaterVersionBringsIsRefusedNotIgnored) {
-  EXPECT_THAT(refusal({"switchover", "--mode", "read-only"}), HasSubstr("not in this version yet"));
+  EXPECT_EQ(refusal({"switchover", "--mode", "read-only", "--rollback"}), "accepted");
   EXPECT_THAT(refusal({"switchover", "--mode", "follow"}), HasSubstr("is one of rebuild"));
   EXPECT_THAT(refusal({"switchover", "--mode", "once"}), HasSubstr("is one of rebuild"));
   EXPECT_THAT(refusal({"rebuild", "--mode", "full"}), HasSubstr("is one of switchover"));

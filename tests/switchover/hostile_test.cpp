@@ -1,0 +1,216 @@
+// What was found by looking for ways to break a switchover: each of these once closed both sides, left a pooler paused,
+// or ended with a wrong word.
+#include <signal.h>
+
+#include <thread>
+
+#include "switchover/bouncer.hpp"
+#include "switchover/clients.hpp"
+
+namespace pgbaton::testing {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class HostileSwitchover : public PairTest {
+ protected:
+  void SetUp() override {
+    PairTest::SetUp();
+    source().exec(
+        "create table account (id bigint primary key, n int not null); insert into account values (1, 0);"
+        "create table emptied (id int primary key, pad text); insert into emptied select i, repeat('x', 500) from "
+        "generate_series(1, 200) i; create table counted (id serial primary key)");
+    clone_until_caught_up();
+    directory_ = make_run_directory("hostile");
+  }
+  std::string config(const std::string& settings) {
+    std::ofstream(directory_ + "/config.yaml") << "switchover:\n  gap: 1000\n" << settings;
+    return directory_ + "/config.yaml";
+  }
+  ToolResult switch_over(const std::string& settings, const Arguments& more = {}, const Environment& environment = {}) {
+    Arguments all{"--config", config(settings)};
+    all.insert(all.end(), more.begin(), more.end());
+    return run("switchover", all, environment, Milliseconds(120'000));
+  }
+  Tool begun(const std::string& settings, const std::string& failpoints) {
+    Environment environment;
+    if (!failpoints.empty()) environment.emplace_back("PGBATON_FAILPOINTS", failpoints);
+    return start("switchover", {"--config", config(settings)}, environment);
+  }
+  bool fenced() {
+    return source().wait_until("select count(*) from pg_namespace where nspname = 'pgbaton_fence'", "1");
+  }
+  static pid_t watchdog_of(const Tool& conductor) {
+    const auto pid = std::to_string(conductor.pid());
+    pid_t watchdog = 0;
+    std::ifstream("/proc/" + pid + "/task/" + pid + "/children") >> watchdog;
+    return watchdog;
+  }
+  // Until the process has stopped itself at its failpoint.
+  static bool is_stopped(const Tool& tool) {
+    for (int i = 0; i < 600; ++i) {
+      std::string state;
+      std::ifstream stat("/proc/" + std::to_string(tool.pid()) + "/stat");
+      stat >> state >> state >> state;
+      if (state == "T") return true;
+      std::this_thread::sleep_for(Milliseconds(50));
+    }
+    return false;
+  }
+  // Until writers get on; the time it took.
+  template <typename Write>
+  static Milliseconds closed_for(Write&& write) {
+    const auto begin = std::chrono::steady_clock::now();
+    while (!write() && std::chrono::steady_clock::now() - begin < Milliseconds(40'000))
+      std::this_thread::sleep_for(Milliseconds(50));
+    return std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - begin);
+  }
+  static bool writes_through(const Bouncer& pooler) {
+    try {
+      Session session(pooler.conninfo() + " connect_timeout=2");
+      session.exec("update account set n = n + 1 where id = 1");
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+  std::string directory_;
+};
+
+TEST_F(HostileSwitchover, FrozenProcessesAndAMissingStandbyKeepNobodyOut) {
+  // A watchdog that is frozen: the conductor opens the source itself.
+  auto conductor = begun("  deadline: 10s\n", "switchover_fenced=freeze");
+  ASSERT_TRUE(fenced());
+  ASSERT_TRUE(is_stopped(conductor));
+  const auto watchdog = watchdog_of(conductor);
+  ASSERT_GT(watchdog, 0);
+  ::kill(watchdog, SIGSTOP);
+  conductor.kill(SIGCONT);
+  EXPECT_LT(closed_for([&] { return takes_writes(source()); }), Milliseconds(12'000))
+      << "5 s are waited for its answer";
+  EXPECT_NE(conductor.wait().code, 0);
+  ::kill(watchdog, SIGCONT);
+  expect_only(source(), target(), "a frozen watchdog");
+  // A synchronous standby that goes away in the pause, while the application does not wait for one itself.
+  source().exec("alter database postgres set synchronous_commit = local");
+  auto waiting = begun("  deadline: 3s\n", "switchover_fenced=freeze");
+  ASSERT_TRUE(is_stopped(waiting));
+  source().exec("alter system set synchronous_standby_names = 'gone'");
+  source().exec("select pg_reload_conf()");
+  EXPECT_LT(closed_for([&] { return takes_writes(source()); }), Milliseconds(12'000));
+  waiting.kill(SIGCONT);
+  EXPECT_NE(waiting.wait().code, 0);
+  const auto refused = switch_over("", {"--dry-run"});
+  EXPECT_EQ(refused.code, 3) << refused;
+  EXPECT_THAT(refused.out, HasSubstr("no synchronous standby is connected"));
+  source().exec("alter system reset synchronous_standby_names");
+  source().exec("select pg_reload_conf()");
+  source().exec("alter database postgres reset synchronous_commit");
+  expect_only(source(), target(), "a missing standby");
+  // Both processes lost: the next run does not say that the source is open.
+  auto lost = begun("", "switchover_fenced=freeze");
+  ASSERT_TRUE(is_stopped(lost));
+  ::kill(watchdog_of(lost), SIGKILL);
+  lost.kill(SIGKILL);
+  lost.wait();
+  const auto next = switch_over("");
+  EXPECT_EQ(next.code, 3) << next;
+  EXPECT_THAT(next.out, Not(HasSubstr("the source takes writes")));
+  EXPECT_EQ(switch_over("", {"--undo"}).code, 0);
+  EXPECT_TRUE(takes_writes(source()));
+}
+
+TEST_F(HostileSwitchover, APoolerIsLookedAtBeforeAndNeverLeftPaused) {
+  // Wrong in the file: told before anybody is fenced, and without the password.
+  const auto nobody =
+      switch_over("  pgbouncer: host=127.0.0.1 port=1 dbname=pgbouncer user=a password=topsecret\n", {"--dry-run"});
+  EXPECT_EQ(nobody.code, 3) << nobody;
+  EXPECT_THAT(nobody.out, HasSubstr("blocker  pgbouncer"));
+  const auto broken = switch_over("  pgbouncer: host=127.0.0.1 user=a password=top secretpart\n", {"--dry-run"});
+  EXPECT_EQ(broken.code, 3) << broken;
+  for (const auto& result : {nobody, broken}) {
+    EXPECT_THAT(result.out + result.err, Not(AnyOf(HasSubstr("topsecret"), HasSubstr("secretpart"))));
+  }
+  Bouncer pooler(source(), target());
+  const auto settings = "  transaction-wait: 10s\n  deadline: 3s\n  pgbouncer: " + pooler.conninfo("pgbouncer") +
+                        "\n  pgbouncer-conffile: " + pooler.after() + "\n  pgbouncer-pause: ";
+  EXPECT_EQ(switch_over(settings + "nosuch\n", {"--dry-run"}).code, 3);
+  EXPECT_EQ(switch_over(settings + "app\n", {"--dry-run"}).code, 0);
+  // Frozen while PAUSE waits for a transaction in the pooler that only reads: the deadline holds there, too.
+  Session busy(pooler.conninfo());
+  busy.exec("begin; select n from account");
+  auto frozen = begun(settings + "app\n", "");
+  Session console(pooler.conninfo("pgbouncer"));
+  const auto paused = [&] {
+    for (const auto& row : console.query("show databases"))
+      if (row.at(0) == "app") return row.at(row.size() - 2) == "1";
+    return false;
+  };
+  for (int i = 0; i < 1200 && !paused(); ++i) std::this_thread::sleep_for(Milliseconds(25));
+  ASSERT_TRUE(paused());
+  frozen.kill(SIGSTOP);
+  busy.exec("commit");
+  EXPECT_LT(closed_for([&] { return !paused() && writes_through(pooler); }), Milliseconds(12'000));
+  frozen.kill(SIGCONT);
+  EXPECT_NE(frozen.wait().code, 0);
+  // Lost with its watchdog while the pooler is paused: --undo lets its clients go on.
+  auto lost = begun(settings + "app\n", "switchover_fenced=freeze");
+  ASSERT_TRUE(is_stopped(lost));
+  ::kill(watchdog_of(lost), SIGKILL);
+  lost.kill(SIGKILL);
+  lost.wait();
+  EXPECT_TRUE(paused());
+  EXPECT_EQ(switch_over(settings + "app\n", {"--undo"}).code, 0);
+  EXPECT_TRUE(writes_through(pooler));
+}
+
+TEST_F(HostileSwitchover, NothingIsTakenForDoneThatIsNotAndNothingGoesBack) {
+  // A role without special rights on the target can look and move.
+  target().exec("create role mover login; grant set on parameter session_replication_role to mover");
+  target().exec("create database moved owner mover");
+  source().exec("create database moved");
+  Session moved(source().conninfo("moved"));
+  moved.exec("create table t (id int primary key)");
+  const auto mover = [&](const std::string& command, const Arguments& more) {
+    Arguments all{command,
+                  "--source",
+                  source().conninfo("moved"),
+                  "--target",
+                  "host=127.0.0.1 user=mover dbname=moved port=" + std::to_string(target().port()),
+                  "--name",
+                  "moved"};
+    all.insert(all.end(), more.begin(), more.end());
+    return Tool::run(all);
+  };
+  const auto cloned = mover("clone", {"--until", "caught-up", "--no-owner", "--no-privileges"});
+  ASSERT_EQ(cloned.code, 0) << cloned;
+  const auto looked = mover("switchover", {"--dry-run"});
+  EXPECT_EQ(looked.code, 0) << looked;
+  ASSERT_EQ(mover("drop", {}).code, 0);
+  // A table that is emptied while both sides are counted looks empty to the snapshot: counted again.
+  auto follower = start("follow");
+  auto counting = begun("  way-back: no\n", "switchover_counting=freeze@1");
+  ASSERT_TRUE(is_stopped(counting));
+  source().exec("truncate emptied; insert into emptied select i, 'y' from generate_series(1, 300) i");
+  counting.kill(SIGCONT);
+  const auto done = counting.wait(Milliseconds(90'000));
+  EXPECT_EQ(done.code, 0) << done;
+  EXPECT_THAT(done.err, HasSubstr("counting again"));
+  EXPECT_EQ(follower.wait().code, 0) << follower.err() << "its schema went, which is no error";
+  EXPECT_EQ(target().number("select count(*) from emptied"), 300);
+  // Sequences of the live side never go back.
+  const auto before = target().number("insert into counted default values returning id");
+  run("sequences", {"--gap", "1"});
+  EXPECT_GT(target().number("insert into counted default values returning id"), before);
+  // Another database is not where it went.
+  target().exec("create database elsewhere");
+  const auto elsewhere =
+      Tool::run({"switchover", "--source", source().conninfo(), "--target", target().conninfo("elsewhere")});
+  EXPECT_EQ(elsewhere.code, 2) << elsewhere;
+  EXPECT_THAT(switch_over("").out, HasSubstr("already switched over"));
+}
+
+}  // namespace
+}  // namespace pgbaton::testing
