@@ -6,13 +6,21 @@
 do $pgbaton_fence_a_tag_that_is_longer_than_any_name_of_a_table_can_be_in_postgresql$
 declare
   wanted text;
+  is_foreign boolean;
 begin
   foreach wanted in array :tables loop
-    execute format('lock table only %s in share row exclusive mode', wanted);
+    if (select relkind <> 'f' from pg_catalog.pg_class where oid = wanted::regclass) then
+      execute format('lock table only %s in share row exclusive mode', wanted);
+    end if;
   end loop;
   foreach wanted in array :tables loop
-    execute format('create trigger pgbaton_fence before insert or update or delete or truncate on %s '
-                   'for each statement execute function pgbaton_fence.refuse()', wanted);
+    continue when exists (select from pg_catalog.pg_trigger t where t.tgrelid = wanted::regclass
+                             and t.tgname = 'pgbaton_fence' and t.tgfoid = 'pgbaton_fence.refuse()'::regprocedure);
+    -- Foreign tables cannot be locked, nor have triggers for TRUNCATE: those of the tables below them fire.
+    is_foreign := (select relkind = 'f' from pg_catalog.pg_class where oid = wanted::regclass);
+    execute format('create trigger pgbaton_fence before insert or update or delete %s on %s '
+                   'for each statement execute function pgbaton_fence.refuse()',
+                   case when is_foreign then '' else 'or truncate' end, wanted);
     execute format('alter table only %s enable always trigger pgbaton_fence', wanted);
   end loop;
 exception when lock_not_available or deadlock_detected then

@@ -13,7 +13,9 @@ select coalesce(l.pid, 0), coalesce(extract(epoch from clock_timestamp() - min(a
   left join pg_catalog.pg_stat_activity a on a.pid = l.pid
  where l.locktype = 'relation' and l.granted and l.pid is distinct from pg_catalog.pg_backend_pid()
    and l.database = (select oid from pg_catalog.pg_database where datname = current_database())
-   and c.relkind in ('r', 'p') and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast', 'pgbaton')
+   and (c.relkind in ('r', 'p')
+        or (c.relkind = 'f' and exists (select from pg_catalog.pg_inherits i where i.inhparent = c.oid)))
+   and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast', 'pgbaton')
    and l.mode in ('RowExclusiveLock', 'ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock',
                   'ExclusiveLock', 'AccessExclusiveLock')
  group by l.pid, l.virtualtransaction

@@ -1,13 +1,27 @@
 -- What could stand in the way of a switchover: psql -f sql/switchover/preflight.sql, on the source.
 -- One row for each finding: severity, id, object, message, remedy.
-with tables as (
-  select c.oid, c.oid::regclass::text as name, c.relowner
+with recursive carried as (
+  select c.oid
     from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
    where c.relkind in ('r', 'p') and c.relpersistence <> 't'
      and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast', 'pgbaton', 'pgbaton_fence')
      and n.nspname !~ '^pg_(toast_)?temp_'
      and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid
                         and d.objsubid = 0 and d.deptype = 'e')
+), down as (
+  select oid from carried
+  union
+  select c.oid from down join pg_catalog.pg_inherits i on i.inhparent = down.oid
+                         join pg_catalog.pg_class c on c.oid = i.inhrelid
+   where c.relkind in ('r', 'p') and c.relpersistence <> 't'
+), up as (
+  select oid from down
+  union
+  select i.inhparent from up join pg_catalog.pg_inherits i on i.inhrelid = up.oid
+), tables as (
+  -- What will be fenced: sql/switchover/fenced.sql.
+  select c.oid, c.oid::regclass::text as name, c.relowner
+    from up join pg_catalog.pg_class c on c.oid = up.oid
 )
 select 'blocker', 'source.prepared', format('prepared transaction %L', gid),
        format('made by %s %s ago: it can still be committed behind the fence', owner,

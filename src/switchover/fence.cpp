@@ -52,6 +52,15 @@ std::string replaced(std::string_view sql, const std::map<std::string, std::stri
   return text;
 }
 
+// Empty for none: a target without any of the tables.
+std::vector<QualifiedName> fenced_with(pg::Connection& connection, const std::vector<QualifiedName>& tables) {
+  if (tables.empty()) return {};
+  const auto rows = connection.exec(replaced(sql::fenced, {{":tables", array_of(tables)}}));
+  std::vector<QualifiedName> names;
+  for (int i = 0; i < rows.rows(); ++i) names.push_back({rows.text(i, 0), rows.text(i, 1)});
+  return names;
+}
+
 void abandon(pg::Connection& connection) noexcept {
   try {
     connection.exec("rollback");
@@ -95,7 +104,7 @@ void refuse_writes(pg::Connection& connection, const std::string& about, const s
 class Closing {
  public:
   Closing(pg::Connection& connection, const FenceRequest& request, const std::stop_token& stop)
-      : connection_(connection), request_(request), stop_(stop), order_(request.tables) {
+      : connection_(connection), request_(request), stop_(stop), order_(fenced_with(connection, request.tables)) {
     const auto milliseconds = std::stoll(
         connection.exec("select setting from pg_catalog.pg_settings where name = 'deadlock_timeout'").text(0, 0));
     longest_ = std::min(kLongestLockTimeout, Milliseconds(std::max(milliseconds / 2, 1LL)));
@@ -218,7 +227,8 @@ Closed close_fence(pg::Connection& connection, const FenceRequest& request, cons
 }
 
 void verify_fence(pg::Connection& connection, const std::vector<QualifiedName>& tables) {
-  connection.exec(replaced(sql::fence_verify, {{":tables", array_of(tables)}}));
+  const auto fenced = fenced_with(connection, tables);
+  connection.exec(replaced(sql::fence_verify, {{":tables", array_of(fenced)}}));
 }
 
 std::optional<std::string> fence_about(pg::Connection& connection) {
@@ -240,7 +250,8 @@ void admit(pg::Connection& connection, const std::string& about, const std::stri
   });
 }
 
-std::vector<QualifiedName> without_fence(pg::Connection& connection, const std::vector<QualifiedName>& tables) {
+std::vector<QualifiedName> without_fence(pg::Connection& connection, const std::vector<QualifiedName>& wanted) {
+  const auto tables = fenced_with(connection, wanted);
   if (tables.empty()) return {};
   const auto rows = connection.exec(fmt::format(
       "select w.number - 1 from unnest({}) with ordinality as w(name, number) where not exists (select from "

@@ -12,6 +12,9 @@
 // around every look and the change that follows from it. No commit of a fence waits for a synchronous standby: one that
 // is away would keep writers out for ever.
 //
+// A statement trigger does not fire for a statement that names another table and changes rows of this one: so whatever
+// the tables inherit from is fenced as well, and their partitions (sql/switchover/fenced.sql).
+//
 // Opening replaces the function, which needs no lock on any table: writers go on in milliseconds, whatever readers do.
 // The triggers, which let everything pass by then, are removed afterwards, one by one.
 #pragma once
@@ -45,7 +48,7 @@ struct Closed {
 
 // Error(timed_out) names who holds locks; nothing of the fence is left then.
 Closed close_fence(pg::Connection& connection, const FenceRequest& request, const std::stop_token& stop);
-// Tries to write to each table. Error(failed) when one is not refused.
+// Tries to write to each table (not to foreign ones: looks at their triggers). Error(failed) when one is not refused.
 void verify_fence(pg::Connection& connection, const std::vector<QualifiedName>& tables);
 // What the fence says of itself; nullopt when there is none.
 std::optional<std::string> fence_about(pg::Connection& connection);
@@ -53,7 +56,7 @@ void describe_fence(pg::Connection& connection, const std::string& about);
 // A fence that stands lets other sessions pass from now on, and says something else of itself. Needs no lock on a
 // table.
 void admit(pg::Connection& connection, const std::string& about, const std::string& exempt);
-// Those that it does not hold.
+// Those that it does not hold, of the tables and of what has to be fenced with them.
 std::vector<QualifiedName> without_fence(pg::Connection& connection, const std::vector<QualifiedName>& tables);
 // False when there is none, or, with `about`, when it is another one by now.
 bool open_fence(pg::Connection& connection, const std::optional<std::string>& about = std::nullopt);

@@ -1,0 +1,76 @@
+// What the fence holds, and when it goes: one pair of servers through switchover, rollback and finish.
+#include <nlohmann/json.hpp>
+
+#include "switchover/clients.hpp"
+
+namespace pgbaton::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+class FenceTest : public PairTest {
+ protected:
+  void SetUp() override {
+    PairTest::SetUp();
+    source().exec("create database far");
+    source().exec("create table remote (id int, v int); insert into remote values (1000, 1)", "far");
+    // Rows of `ev_local` are changed by statements on three parents: a foreign table, one between them, and one that
+    // is made an extension's.
+    source().exec(
+        "create table account (id bigint primary key, n int); insert into account select g, 0 from generate_series(1, "
+        "10) g;"
+        "create extension postgres_fdw; create server far foreign data wrapper postgres_fdw options (host "
+        "'127.0.0.1', port '" +
+        std::to_string(source().port()) +
+        "', dbname 'far'); create user mapping for postgres server far options (user 'postgres', password_required "
+        "'false');"
+        "create foreign table ev (id int not null, v int) server far options (table_name 'remote');"
+        "create table middle () inherits (ev);"
+        "create table theirs (v int);"
+        "create table ev_local (primary key (id)) inherits (middle, theirs); insert into ev_local values (1, 0)");
+    clone_until_caught_up();
+    for (auto* server : {&source(), &target()}) server->exec("alter extension postgres_fdw add table theirs");
+  }
+  ToolResult switch_over(const Arguments& more = {}, const Environment& environment = {}) {
+    return run("switchover", more, environment, Milliseconds(120'000));
+  }
+  // "" when it goes through.
+  static std::string refusal(Cluster& server, const std::string& statement) {
+    auto session = server.session();
+    try {
+      session.exec("begin; " + statement);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    session.exec("rollback");
+    return "";
+  }
+  static void expect_refused(Cluster& server, const std::string& when) {
+    for (const auto* statement :
+         {"update ev set v = 7 where id < 1000", "delete from ev where id < 1000", "update middle set v = 7",
+          "insert into ev values (5, 5)", "update ev_local set v = 7", "update theirs set v = 7", "truncate middle"})
+      EXPECT_THAT(refusal(server, statement), HasSubstr("is being switched over to another server"))
+          << when << ": " << statement;
+  }
+  static std::string fence_left(Cluster& server) {
+    return server.scalar(
+        "select count(*) || '/' || (select count(*) from pg_namespace where nspname = 'pgbaton_fence') "
+        "from pg_trigger where tgname = 'pgbaton_fence'");
+  }
+};
+
+TEST_F(FenceTest, HoldsEverythingThroughWhichRowsChangeAndGoesWithTheReplica) {
+  const auto stopped = switch_over({}, {{"PGBATON_FAILPOINTS", "switchover_finish=stop"}});
+  EXPECT_EQ(stopped.code, 1) << stopped;
+  EXPECT_EQ(refusal(source(), "update ev set v = 7 where id < 1000"), "");
+  EXPECT_EQ(fence_left(source()), "0/0");
+  expect_refused(target(), "a switchover that was given up");
+  ASSERT_EQ(switch_over().code, 0);
+  expect_refused(source(), "after the flip");
+  EXPECT_EQ(refusal(target(), "update only ev_local set v = 7"), "");
+}
+
+}  // namespace
+}  // namespace pgbaton::testing
