@@ -54,10 +54,10 @@ int undo(const Context& context, const switchover::Options& options) {
 
 int conduct(const Context& context, const switchover::Options& options) {
   auto report = switchover::run(options, context.stop);
+  if (report.failure && !report.failed_step.empty()) report.failure->context("step " + report.failed_step);
   print_report(context, report);
   if (!report.failure) return 0;
-  auto& error = *report.failure;
-  if (!report.failed_step.empty()) error.context("step " + report.failed_step);
+  const auto& error = *report.failure;
   record_error(context, error);
   print_error(error);
   return exit_code(error.kind());

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "json.hpp"
+#include "render.hpp"
 
 namespace pgbaton::app {
 
@@ -29,8 +30,10 @@ std::string switchover_text(const switchover::Report& report) {
                         step.in_pause ? "writers wait" : "            ", step.note);
   if (report.dry_run && report.result == "possible")
     text += fmt::format("\nwriters would wait about {}; nothing was changed\n", format_duration(report.pause));
-  else if (report.dry_run)
+  else if (report.dry_run && report.result == "refused")
     text += "\na switchover would be refused; nothing was changed\n";
+  else if (report.steps.empty() && !report.failure)
+    text += report.result + ": nothing was changed\n";
   else if (report.failure)
     text +=
         fmt::format("\nfailed at step {}; {}\n", report.failed_step,
@@ -52,14 +55,16 @@ std::string switchover_json(const switchover::Report& report) {
                         {"object", finding.object},
                         {"message", finding.message},
                         {"remedy", finding.remedy}});
-  return dump(Json{{"dry_run", report.dry_run},
-                   {"result", report.result},
-                   {"failed_step", text_or_null(report.failed_step)},
-                   {"pause_ms", report.pause.count()},
-                   {"barrier_lsn", lsn_or_null(report.barrier_lsn)},
-                   {"steps", steps},
-                   {"reverse", text_or_null(report.reverse)},
-                   {"findings", findings}});
+  Json document{{"dry_run", report.dry_run},
+                {"result", report.result},
+                {"failed_step", text_or_null(report.failed_step)},
+                {"pause_ms", report.pause.count()},
+                {"barrier_lsn", lsn_or_null(report.barrier_lsn)},
+                {"steps", steps},
+                {"reverse", text_or_null(report.reverse)},
+                {"findings", findings}};
+  if (report.failure) document.update(Json::parse(error_json(*report.failure)));
+  return dump(document);
 }
 
 }  // namespace pgbaton::app

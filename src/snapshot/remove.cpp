@@ -52,15 +52,18 @@ std::unique_ptr<pg::Control> open_or_report(const pg::Endpoint& endpoint, Remova
   return connection;
 }
 
-// What a switchover that was given up leaves on the target: nobody but pgbaton may write there.
-bool remove_target_fence(pg::Control& target, const std::string& name, RemovalReport& report) {
+// What a switchover that was given up leaves on the target, or a rollback: nobody but pgbaton may write there. A former
+// source that is streamed back into stays closed.
+bool remove_target_fence(pg::Control& target, const state::Replica& replica, RemovalReport& report) {
   return attempt(report, "schema pgbaton_fence on the target", [&] {
     pg::control(Side::target, "removing the fence of the target", [&] {
       pqxx::work tx(target);
       const auto found = tx.exec_params(
           "select from pg_catalog.pg_namespace where nspname = 'pgbaton_fence' and "
-          "starts_with(pg_catalog.obj_description(oid, 'pg_namespace'), $1)",
-          fmt::format("target of replica {}:", name));
+          "(starts_with(pg_catalog.obj_description(oid, 'pg_namespace'), $1) or "
+          "starts_with(pg_catalog.obj_description(oid, 'pg_namespace'), $2) and not $3)",
+          fmt::format("target of replica {}:", replica.name),
+          fmt::format("source of replica {}: switched over", replica.name), replica.direction == state::kReverse);
       if (found.empty()) return;
       tx.exec0("set local lock_timeout = '10s'; set local client_min_messages = warning");
       tx.exec0("drop schema pgbaton_fence cascade");
@@ -110,7 +113,7 @@ bool remove_guards(pg::Control& target, state::Store& store, const state::Replic
                    });
     all = all && dropped;
   }
-  all = remove_target_fence(target, replica.name, report) && all;
+  all = remove_target_fence(target, replica, report) && all;
   if (!done.empty() && all)
     report.removed.push_back(
         fmt::format("guard columns of {} on the target", counted(static_cast<std::int64_t>(done.size()), "table")));

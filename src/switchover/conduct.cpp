@@ -163,7 +163,7 @@ std::string Conductor::look() {
   shape_ = shape_of(*source_);
   unsent_ = count_unsent(options_, *source_, store_.load_tables(replica_));
   report_.findings = preflight(options_, stop_);
-  require_possible(report_.findings);
+  require_possible(report_.findings, options_.reversed);
   way_back_ = settings_.way_back != "no" &&
               std::ranges::find(report_.findings, kNoWayBack, &snapshot::Finding::id) == report_.findings.end();
   return fmt::format("{}, none in the way", counted(static_cast<std::int64_t>(report_.findings.size()), "finding"));

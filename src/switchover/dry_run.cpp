@@ -138,6 +138,11 @@ class DryRun {
 Report dry_run(const Options& options, const std::stop_token& stop) {
   Report report;
   report.dry_run = true;
+  if (done_before(options)) {
+    report.result = "already switched over";
+    report.source_open = false;
+    return report;
+  }
   DryRun(options, report, stop).run();
   return report;
 }

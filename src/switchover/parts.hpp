@@ -30,7 +30,7 @@ class Steps {
 state::Replica load_replica(state::Store& store, const Options& options);
 
 // What the preflight found; throws Error(preflight) naming the blockers.
-void require_possible(const std::vector<snapshot::Finding>& findings);
+void require_possible(const std::vector<snapshot::Finding>& findings, bool reversed);
 
 // Rows of each table, on both sides.
 struct Count {
@@ -51,6 +51,8 @@ Counted count_at_rest(const Options& options, const std::vector<Count>& tables);
 // From here on the replica's tables on the target take no writes but ours: the application must not find both sides
 // open.
 void close_target(const Options& options, pg::Control& source, pg::Control& target, const std::stop_token& stop);
+// Whether that is a fence which closes a target of the replica: of an attempt, or of the former source it was.
+bool closes_target(const std::optional<std::string>& about, const std::string& replica);
 // ANALYZE and pg_prewarm, as far as they are wanted and there.
 void warm(const Settings& settings, pg::Control& target, const std::vector<state::TableState>& tables);
 

@@ -33,7 +33,7 @@ state::Replica load_replica(state::Store& store, const Options& options) {
       .hint("Run `pgbaton clone` again with the same options: it goes on where the last run ended.");
 }
 
-void require_possible(const std::vector<snapshot::Finding>& findings) {
+void require_possible(const std::vector<snapshot::Finding>& findings, bool reversed) {
   std::string text, remedy;
   for (const auto& finding : findings) {
     if (finding.severity != snapshot::Severity::blocker) continue;
@@ -43,9 +43,9 @@ void require_possible(const std::vector<snapshot::Finding>& findings) {
   if (text.empty()) return;
   if (!remedy.empty() && !remedy.ends_with('.')) remedy += '.';
   throw Error(ErrorKind::preflight, text)
-      .hint(fmt::format("{}{}`pgbaton switchover --dry-run` lists every finding with what to do about it; nothing was "
-                        "changed.",
-                        remedy, remedy.empty() ? "" : " "));
+      .hint(fmt::format("{}{}`pgbaton switchover{} --dry-run` lists every finding with what to do about it; nothing "
+                        "was changed.",
+                        remedy, remedy.empty() ? "" : " ", reversed ? " --rollback" : ""));
 }
 
 }  // namespace pgbaton::switchover

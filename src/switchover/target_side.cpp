@@ -26,8 +26,6 @@ void prewarm(pg::Control& target, const std::string& name) {
 
 }  // namespace
 
-// Whether the fence that stands is ours for this: that of an earlier attempt, or, on the way back, the one that has
-// closed the former source ever since.
 bool closes_target(const std::optional<std::string>& about, const std::string& replica) {
   return about &&
          (*about == target_about(replica) || about->starts_with(source_about(replica, std::string(kSwitchedOver))));

@@ -24,7 +24,7 @@ Error refusal(const std::string& why) {
 // What an earlier run has sent there, and what the user wants done when nobody changes sides.
 std::string undo_application(const Options& options, pg::Control& target, const std::stop_token& stop) {
   const auto replica = state::Store(target).load_replica(options.names.name);
-  if (!replica) return {};
+  if (!replica || replica->direction == state::kSwitched) return {};
   const Facts facts{"undo", options.reversed ? "target" : "source", {}, *replica, false};
   std::string done;
   if (state::readers_on_target(target, *replica)) {
@@ -36,17 +36,22 @@ std::string undo_application(const Options& options, pg::Control& target, const 
   return done;
 }
 
-std::string undo_target(const Options& options, bool force, const std::stop_token& stop) {
+// `source_open`: there is no fence there that this could be about.
+std::string undo_target(const Options& options, bool source_open, bool force, const std::stop_token& stop) {
   auto target = pg::open_control(options.stream.target, "switchover");
   const auto last = state::load_switchover(*target, options.names.name);
-  if (last && !state::undo_switchover(*target, last->id, "--undo") && !force)
+  if (last && !state::undo_switchover(*target, last->id, "--undo") && !force && !source_open)
     throw refusal("the target has been flipped: the application works there");
   if (last && !last->flipped && !state::Lease::held(*target, options.names.name))
     if (const auto replica = state::Store(*target).load_replica(options.names.name))
       snapshot::unmake_way_back(*target, *replica);
   auto connection = pg::Connection::open(options.stream.target, "fence");
   const auto there = fence_about(connection);
-  if (!there || *there != target_about(options.names.name)) return {};
+  if (!closes_target(there, options.names.name)) return {};
+  // A former source, which only a person may open, and never beside another one.
+  if (*there != target_about(options.names.name) && !(force && source_open))
+    return fmt::format("the {} stays closed until finish or drop ({}); ", options.reversed ? "source" : "target",
+                       *there);
   open_fence(connection);
   remove_fence(connection, Deadline::after(kRemovePatience), stop);
   return "the target takes writes again; ";
@@ -115,10 +120,10 @@ std::string undo(const Options& options, bool force, const std::stop_token& stop
   bool target_asked = false;
   try {
     if (about && !force) require_not_flipped(options, *about);
-    done = undo_target(options, force, stop);
+    done = undo_target(options, !about, force, stop);
     target_asked = true;
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::usage) throw;
+    if (error.kind() == ErrorKind::usage || (!about && !force)) throw;
     if (!force) throw refusal("the target cannot be asked whether it was flipped: " + error.describe());
     log::warning("the target was not asked: {}", error.describe());
   }

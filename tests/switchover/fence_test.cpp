@@ -7,11 +7,11 @@ namespace pgbaton::testing {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 using Json = nlohmann::json;
 
 class FenceTest : public PairTest {
  protected:
+  ClusterOptions target_options() const override { return {.settings = {{"max_prepared_transactions", "5"}}}; }
   void SetUp() override {
     PairTest::SetUp();
     source().exec("create database far");
@@ -62,14 +62,49 @@ class FenceTest : public PairTest {
 };
 
 TEST_F(FenceTest, HoldsEverythingThroughWhichRowsChangeAndGoesWithTheReplica) {
-  const auto stopped = switch_over({}, {{"PGBATON_FAILPOINTS", "switchover_finish=stop"}});
+  const auto stopped = switch_over({"--json"}, {{"PGBATON_FAILPOINTS", "switchover_finish=stop"}});
   EXPECT_EQ(stopped.code, 1) << stopped;
+  const auto document = Json::parse(stopped.out, nullptr, false);
+  EXPECT_EQ(document["failed_step"], "finish") << stopped;
+  EXPECT_EQ(document["error"]["exit_code"], 1) << stopped;
+  EXPECT_THAT(document["error"]["message"].get<std::string>(), HasSubstr("step finish")) << stopped;
   EXPECT_EQ(refusal(source(), "update ev set v = 7 where id < 1000"), "");
   EXPECT_EQ(fence_left(source()), "0/0");
   expect_refused(target(), "a switchover that was given up");
+
   ASSERT_EQ(switch_over().code, 0);
   expect_refused(source(), "after the flip");
   EXPECT_EQ(refusal(target(), "update only ev_local set v = 7"), "");
+  const auto again = switch_over({"--dry-run"});
+  EXPECT_EQ(again.code, 0) << again;
+  EXPECT_EQ(again.out, "already switched over: nothing was changed\n");
+  EXPECT_EQ(switch_over({"--undo"}).code, 2);
+  expect_refused(source(), "an undo that was refused");
+  auto session = target().session();
+  session.exec("begin; insert into account values (11, 0); prepare transaction 'open'");
+  const auto refused = switch_over({"--rollback"});
+  EXPECT_EQ(refused.code, 3) << refused;
+  EXPECT_THAT(refused.err, HasSubstr("`pgbaton switchover --rollback --dry-run`")) << refused;
+  session.exec("rollback prepared 'open'");
+
+  ASSERT_EQ(switch_over({"--rollback"}).code, 0);
+  expect_refused(target(), "after the rollback");
+  EXPECT_EQ(refusal(source(), "update only ev_local set v = 7"), "");
+  const auto back_again = switch_over({"--rollback", "--dry-run"});
+  EXPECT_EQ(back_again.code, 0) << back_again;
+  EXPECT_EQ(back_again.out, "the application works on the source: nothing was changed\n");
+  const auto undone = switch_over({"--undo"});
+  EXPECT_EQ(undone.code, 0) << undone;
+  EXPECT_THAT(undone.out, HasSubstr("the target stays closed until finish or drop")) << undone;
+  EXPECT_THAT(undone.out, HasSubstr("there is no fence on the source")) << undone;
+  expect_refused(target(), "an undo of nothing");
+  const auto finished = run("finish");
+  EXPECT_EQ(finished.code, 0) << finished;
+  EXPECT_THAT(finished.out, HasSubstr("fence on the target")) << finished;
+  for (auto* server : {&source(), &target()}) {
+    EXPECT_EQ(fence_left(*server), "0/0");
+    EXPECT_TRUE(takes_writes(*server));
+  }
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ struct Options {
 
 struct Report {
   bool dry_run = false;
-  std::string result;       // "possible", "refused"; "switched over", "already switched over"; "readers on the target"
+  std::string result;       // "possible", "refused"; "switched over"; of both "already switched over"; "readers on the target"
   std::string failed_step;  // "" none
   Milliseconds pause{0};    // of the writers; of a dry run: what to expect
   Lsn barrier_lsn;
