@@ -130,7 +130,7 @@ RunResult hand_over(const Context& context, state::Store& store, state::Lease& l
   pg::revive(store.connection(), context.target(), "state");  // the copy goes on through a restart of the target
   if (!options.follow && options.until.empty()) {
     require_unbroken_stream(context, store, result.clone->tables > 0);
-    SourceWatch(context, require_replica(context, store));  // a stream would look by itself
+    const SourceWatch look_once(context, require_replica(context, store));  // a stream would look by itself
     log::info("copied; slot {} keeps the changes until `pgbaton follow` applies them", context.names.base);
     return result;
   }

@@ -110,7 +110,7 @@ std::string quoted_value(std::string_view value) {
 
 // Everything that pgbaton relies on, whatever the defaults of role, database or postgresql.conf are. All of them may be
 // set by any role on every major from 12 to 18.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kPinned{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kPinned{{
     // One text form of each value on both sides.
     {"datestyle", "ISO,MDY"},
     {"intervalstyle", "postgres"},
@@ -130,6 +130,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 21> kPinned{
     {"statement_timeout", "0"},
     {"lock_timeout", "0"},
     {"idle_in_transaction_session_timeout", "0"},
+    // What is tried, and refused, is no reason to lose the session.
+    {"exit_on_error", "off"},
     // An error rather than a silently filtered copy.
     {"row_security", "off"},
     // What is acknowledged must be durable (G3).

@@ -7,6 +7,7 @@
 #include <pgbaton/embedded_sql.hpp>
 #include <pgbaton/state/store.hpp>
 
+#include <algorithm>
 #include <thread>
 
 namespace pgbaton::rebuild {
@@ -117,8 +118,29 @@ std::string end_sessions_query(const std::string& databases) {
       sessions_condition(databases), may_be_ended_condition());
 }
 
+namespace {
+
+// DROP DATABASE has one SQLSTATE for sessions, which are told to end, and for these, which no waiting ends.
+void require_droppable(Registry& registry, const std::string& name) {
+  const auto rows = registry.run(
+      "looking for what holds a database",
+      fmt::format("select 'subscription ' || quote_ident(s.subname) from pg_catalog.pg_subscription s join "
+                  "pg_catalog.pg_database d on d.oid = s.subdbid where d.datname = {0} union all "
+                  "select 'prepared transaction ' || quote_literal(gid) from pg_catalog.pg_prepared_xacts where "
+                  "database = {0} union all select 'replication slot ' || slot_name from "
+                  "pg_catalog.pg_replication_slots where database = {0}",
+                  quote_literal(name)));
+  if (rows.empty()) return;
+  throw Error(ErrorKind::failed, fmt::format("database {} cannot be dropped: it has {}", quote_identifier(name),
+                                             rows[0][0].as<std::string>()))
+      .side(Side::target)
+      .hint("End what it is used for, or drop the database yourself; the next run does it then.");
+}
+
+}  // namespace
+
 void drop_database(Registry& registry, const std::string& name, Milliseconds patience) {
-  const auto deadline = Deadline::after(patience);
+  const auto deadline = Deadline::after(std::min(patience, kSessionsPatience));
   for (;;) {
     try {
       end_sessions(registry, name);
@@ -130,6 +152,7 @@ void drop_database(Registry& registry, const std::string& name, Milliseconds pat
       if (error.action() != Action::retry || error.sqlstate() == kInUse)
         registry.run("unbounding the next statement", "set statement_timeout = 0");
       if (error.sqlstate() != kInUse || deadline.passed()) throw;
+      require_droppable(registry, name);
     }
     std::this_thread::sleep_for(kPoll);
   }
@@ -202,9 +225,13 @@ std::vector<std::string> prune(Registry& registry, int keep, std::vector<std::st
   for (const auto& generation : registry.load()) {
     for (const auto& row : rows) {
       if (row[0].as<std::int64_t>() != generation.id) continue;
-      const auto report = remove_generation(registry, generation);
-      left.insert(left.end(), report.left.begin(), report.left.end());
-      if (report.left.empty()) dropped.push_back(generation.kept_name());
+      try {
+        const auto report = remove_generation(registry, generation);
+        left.insert(left.end(), report.left.begin(), report.left.end());
+        if (report.left.empty()) dropped.push_back(generation.kept_name());
+      } catch (const Error& error) {  // the others go all the same
+        left.push_back(fmt::format("generation {}: {}", generation.kept_name(), error.describe()));
+      }
     }
   }
   return dropped;

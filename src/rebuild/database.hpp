@@ -9,6 +9,8 @@ void create_database(Registry& registry, Generation& generation, const std::opti
 // The server waits, when it drops a database, for every session of every database to take notice. One that is stopped
 // never does: after `patience` it is given up, and the next run does it.
 inline constexpr Milliseconds kDropPatience{600'000};
+// For sessions that were told to end.
+inline constexpr Milliseconds kSessionsPatience{10'000};
 // Of pg_stat_activity a: the sessions of others in these databases ("'a', 'b'"), but for autovacuum, which leaves by
 // itself; and those of them that the role may end.
 std::string sessions_condition(const std::string& databases);

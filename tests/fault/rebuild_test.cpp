@@ -268,6 +268,17 @@ TEST_F(RebuildTest, DatabasesOfOthersStay) {
   EXPECT_EQ(other.code, 0) << other;
   EXPECT_EQ(databases("shop\\_\\_g2"), 1) << "kept by the first registry";
   EXPECT_EQ(target().number("select count(*) from pg_class where relname = 'precious'", "shop__g1"), 1);
+  // What no waiting ends is told at once; the new generation serves.
+  target().exec("create subscription s connection 'dbname=none' publication p with (connect = false, slot_name = none)",
+                "shop");
+  const auto held = rebuild({"--maintenance-db", "registry", "--keep", "0"});
+  EXPECT_EQ(held.code, 1) << held;
+  EXPECT_THAT(held.err, AllOf(HasSubstr("it has subscription s"), HasSubstr("serves")));
+  const auto kept =
+      target().scalar("select datname from pg_database where oid = (select subdbid from pg_subscription)");
+  target().exec("drop subscription s", kept);
+  EXPECT_EQ(rebuild({"--maintenance-db", "registry", "--keep", "0"}).code, 0);
+  EXPECT_EQ(databases(kept), 0);
   // Another replica of the live database would end with it.
   target().exec("create database copy");
   ASSERT_EQ(
