@@ -133,6 +133,10 @@ TEST_F(HostileSwitchover, APoolerIsLookedAtBeforeAndNeverLeftPaused) {
   for (const auto& result : {nobody, broken}) {
     EXPECT_THAT(result.out + result.err, Not(AnyOf(HasSubstr("topsecret"), HasSubstr("secretpart"))));
   }
+  const auto hook = switch_over("  hooks:\n    barrier: /nosuch/command\n", {"--dry-run"});
+  EXPECT_EQ(hook.code, 3) << hook;
+  EXPECT_THAT(hook.out, HasSubstr("/nosuch/command is no executable file"));
+  EXPECT_EQ(switch_over("  hooks:\n    flip: 'true'\n", {"--dry-run"}).code, 2) << "nothing may stand between";
   Bouncer pooler(source(), target());
   const auto settings = "  transaction-wait: 10s\n  deadline: 3s\n  pgbouncer: " + pooler.conninfo("pgbouncer") +
                         "\n  pgbouncer-conffile: " + pooler.after() + "\n  pgbouncer-pause: ";

@@ -24,6 +24,7 @@ class ReadersTest : public PairTest {
         << "switchover:\n  gap: 1000\n  pgbouncer-readers: " << pooler_->conninfo("pgbouncer")
         << "\n  pgbouncer-readers-conffile: " << pooler_->after()
         << "\n  pgbouncer-readers-conffile-back: " << pooler_->before() << "\n"
+        << "  hooks:\n    given-up: 'echo $PGBATON_STEP >> " << directory_ << "/given-up'\n"
         << (settings.empty() ? "  hook-readers: 'echo $PGBATON_STEP $PGBATON_READERS >> " + directory_ + "/hook'\n"
                              : settings);
     Arguments all{"--config", directory_ + "/config.yaml"};
@@ -95,6 +96,11 @@ TEST_F(ReadersTest, GoFirstComeBackAndGoWithTheWriters) {
   EXPECT_TRUE(takes_writes(source()));
   EXPECT_TRUE(readers_are_at(source()));
   EXPECT_EQ(last_hook(), "barrier source");
+  EXPECT_EQ(read_file(directory_ + "/given-up"), "undo\nundo\nbarrier\n");
+  EXPECT_EQ(switch_over({}, "", {{"PGBATON_FAILPOINTS", "switchover_readers=kill"}}).code, 128 + SIGKILL);
+  expect_only(source(), target(), "killed before the fence");
+  EXPECT_EQ(switch_over({"--undo"}).code, 0);
+  EXPECT_TRUE(readers_are_at(source()));
   // Not while the target is behind.
   ASSERT_TRUE(marker_arrives()) << "the follower goes on";
   follower.kill(SIGSTOP);

@@ -246,6 +246,10 @@ TEST(ConfigFile, SectionSwitchover) {
   EXPECT_THAT(message("switchover:\n  veryfi: off\n"), AllOf(HasSubstr(":2: "), HasSubstr("Did you mean verify?")));
   EXPECT_THAT(message("switchover:\n  verify: some\n"), HasSubstr("not one of: off|counts|full"));
   EXPECT_THAT(message("switchover:\n  gap: 1\n  gap: 2\n"), HasSubstr("second time"));
+  EXPECT_THAT(message("switchover:\n  hooks:\n    flip: a\n"), AllOf(HasSubstr(":3: "), HasSubstr("given-up")));
+  EXPECT_THAT(message("switchover:\n  hooks:\n    send: a\n    send: b\n"), HasSubstr("second time"));
+  EXPECT_THAT(message("switchover:\n  hooks: a\n"), HasSubstr("hooks takes a map"));
+  EXPECT_EQ(message("switchover:\n  hooks:\n    send: a\n    clean-up: b\n"), "accepted");
   EXPECT_THAT(message("switchover: 3\n"), HasSubstr("takes a map of settings"));
   EXPECT_EQ(parse({"switchover", "--undo"}).options.mode, "undo");
 }
