@@ -26,7 +26,7 @@ class SeedTest : public PairTest {
     Pgbench::initialize(source().conninfo(), 10);
     create_filled("filler", 100'000);
   }
-  int seconds_ = 30;
+  int seconds_ = 20;
 };
 
 TEST_F(SeedTest, SeedBenchmarkSurvivesBothKills) {

@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Major, SettleTest, ::testing::Values(12, 15), ::testing
 
 TEST_P(SettleTest, S56_SnapshotsReadAtOnceLoseNothing) {
   const char* given = std::getenv("PGBATON_SETTLE_SNAPSHOTS");
-  const int snapshots = given ? std::atoi(given) : 200;
+  const int snapshots = given ? std::atoi(given) : 80;
   const auto load = start_writers();
   auto freezer = start_freezer();
   long long previous = 0;
