@@ -13,6 +13,7 @@
 #include <pgbaton/resync/resync.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
 #include <pgbaton/snapshot/recheck.hpp>
+#include <pgbaton/snapshot/unlike.hpp>
 #include <pgbaton/source/history.hpp>
 #include <pgbaton/source/slot.hpp>
 #include <pgbaton/state/doubt.hpp>
@@ -189,7 +190,11 @@ void require_ready(const Context& context, state::Store& store) {
 
 std::vector<std::string> last_look(const Context& context, state::Store& store, const state::Replica& replica) {
   auto source = pg::open_control(context.source(), "finish");
-  return not_streamed(*source, store.connection(), store.load_tables(replica));
+  const auto tables = store.load_tables(replica);
+  auto found = not_streamed(*source, store.connection(), tables);
+  for (const auto& one : snapshot::definitions_unlike(*source, store.connection(), replica, tables))
+    found.push_back(fmt::format("{}: {}. {}", one.object, one.message, one.remedy));
+  return found;
 }
 
 // What is complete is said before anything is removed, and again as part of the result.

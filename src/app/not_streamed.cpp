@@ -3,6 +3,7 @@
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/base/words.hpp>
 #include <pgbaton/catalog/activity.hpp>
+#include <pgbaton/catalog/member.hpp>
 
 #include "command.hpp"
 #include "render.hpp"
@@ -64,6 +65,8 @@ std::vector<std::string> not_streamed(pg::Control& source, pg::Control& target,
   if (const auto views = load_materialized_views(target); !views.empty())
     found.push_back(fmt::format("materialized views are as of the copy: REFRESH MATERIALIZED VIEW {};",
                                 fmt::join(views, "; REFRESH MATERIALIZED VIEW ")));
+  for (const auto& one : catalog::load_left_members(source, &target))
+    found.push_back(fmt::format("{} {}. {}", one.member.name.quoted(), one.message, one.remedy));
   return found;
 }
 

@@ -112,6 +112,7 @@ std::vector<Finding> run_check(const CheckOptions& options, const std::vector<Fi
                 [&] { check_target_settings(options, target, findings); });
     check_pair(options, source, target, plan, findings);
   }
+  check_members(options, source, target, findings);
   return std::move(findings).sorted();
 }
 

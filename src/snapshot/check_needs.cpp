@@ -2,6 +2,7 @@
 // their versions, tablespaces, settings of the database.
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/catalog/member.hpp>
 
 #include <algorithm>
 #include <map>
@@ -209,16 +210,9 @@ void check_extensions(const CheckOptions& options, CheckSide& source, CheckSide&
   std::map<std::string, std::string> used;
   std::vector<std::string> names;
   pqxx::nontransaction tx(*source.connection);
-  for (auto row : tx.exec("select extname, extversion, extconfig is not null from pg_extension order by 1")) {
+  for (auto row : tx.exec("select extname, extversion from pg_extension order by 1")) {
     names.push_back(row[0].as<std::string>());
     used[names.back()] = row[1].as<std::string>();
-    if (row[2].as<bool>())
-      findings.warning(
-          "source.extension_data", quote_identifier(names.back()),
-          "rows that were added to its own configuration tables are not copied",
-          "Copy them by hand where they matter: SELECT unnest(extconfig)::regclass FROM pg_extension WHERE "
-          "extname = " +
-              quote_literal(names.back()) + "; names the tables.");
   }
   auto available = load_available(*target.connection, names);
   if (options.new_database)
@@ -312,6 +306,14 @@ void check_database_settings(const CheckOptions& options, CheckSide& source, Che
 }
 
 }  // namespace
+
+void check_members(const CheckOptions& options, CheckSide& source, CheckSide& target, Findings& findings) {
+  const auto& filter = options.clone.filter;
+  if (!filter.include_tables.empty() || !filter.include_schemas.empty()) return;  // only what was asked for
+  auto* there = options.with_target && !options.new_database ? target.connection.get() : nullptr;
+  for (auto& one : catalog::load_left_members(*source.connection, there))
+    findings.warning("source.extension_data", one.member.name.quoted(), std::move(one.message), std::move(one.remedy));
+}
 
 void check_needs(const CheckOptions& options, CheckSide& source, CheckSide& target, const TablePlan& plan,
                  Findings& findings) {

@@ -55,6 +55,8 @@ void check_locale(CheckSide& source, CheckSide& target, const TablePlan& plan, F
 // What the schema needs that pg_dump does not bring along: roles and rights, extensions, tablespaces, collations.
 void check_needs(const CheckOptions& options, CheckSide& source, CheckSide& target, const TablePlan& plan,
                  Findings& findings);
+// Rows of tables that belong to extensions, which nothing carries. `target` as far as there is one.
+void check_members(const CheckOptions& options, CheckSide& source, CheckSide& target, Findings& findings);
 // --schema none: whether the target's own tables fit.
 void check_own_tables(const CheckOptions& options, CheckSide& source, CheckSide& target, const TablePlan& plan,
                       const std::vector<catalog::Table>& existing, Findings& findings);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
+#include <pgbaton/catalog/member.hpp>
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/copy/deferrable.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
@@ -25,6 +26,8 @@ constexpr Milliseconds kRestPatience{10'000};
 
 std::string Conductor::fence() {
   for (const auto& table : catalog::load_tables(*source_)) fenced_.push_back(table.name);
+  for (const auto& member : catalog::load_members(*source_, Side::source))
+    if (member.fenceable) fenced_.push_back(member.name);
   watchdog_.emplace(options_.stream.source, options_.stream.target, attempt_, settings_);
   come_near();
   fence_.emplace(pg::Connection::open(options_.stream.source, "fence"));

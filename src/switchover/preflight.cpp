@@ -3,11 +3,13 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/size.hpp>
 #include <pgbaton/catalog/activity.hpp>
+#include <pgbaton/catalog/member.hpp>
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/copy/deferrable.hpp>
 #include <pgbaton/copy/sequences.hpp>
 #include <pgbaton/copy/shell.hpp>
 #include <pgbaton/snapshot/recheck.hpp>
+#include <pgbaton/snapshot/unlike.hpp>
 #include <pgbaton/source/history.hpp>
 #include <pgbaton/source/slot.hpp>
 #include <pgbaton/state/doubt.hpp>
@@ -49,6 +51,9 @@ class Look {
     look_at_readers();
     look_at_hooks();
     look_at_extensions();
+    look_at_members();
+    for (auto& one : snapshot::definitions_unlike(source_, target_, replica_, store_.load_tables(replica_)))
+      add(Severity::warning, "target.definition", std::move(one.object), std::move(one.message), std::move(one.remedy));
     look_at_sequences();
     append(look_at_way_back(options_, source_, target_, store_.load_tables(replica_)));
     std::ranges::stable_sort(findings_, {}, &Finding::severity);
@@ -272,6 +277,13 @@ class Look {
       if (std::ranges::find(there, name) == there.end())
         add(Severity::warning, "target.extension", "extension " + name, "is not on the target",
             fmt::format("CREATE EXTENSION {}; on the target, if the application needs it.", quote_identifier(name)));
+  }
+
+  void look_at_members() {
+    for (const auto& one : catalog::load_left_members(source_, &target_))
+      add(Severity::warning, "extension.rows", one.member.name.quoted(),
+          one.message + (one.member.fenceable || one.member.kind == 'S' ? "" : "; no fence can be put on it, either"),
+          one.remedy);
   }
 
   void look_at_sequences() {

@@ -168,10 +168,9 @@ const Case kOthers[] = {
      "postgres",
      "stranger"},
     {{"source.extension_data"},
-     {"update pg_extension set extconfig = array['t'::regclass::oid], extcondition = array[''] where extname = "
-      "'plpgsql'"},
+     {"create table job (id int); insert into job values (1); alter extension plpgsql add table job"},
      {},
-     {"update pg_extension set extconfig = null, extcondition = null where extname = 'plpgsql'"},
+     {"alter extension plpgsql drop table job; drop table job"},
      {}},
 };
 

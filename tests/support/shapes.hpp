@@ -50,6 +50,7 @@ class ShapesTest : public PairTest {
   void clone(const ShapesOptions& options);
   void follow();
   void finish();
+  void expect_no_word_of_definitions(const std::string& out) const;
   void tell_time(const std::string& when) const;
   void compare(const std::string& when);
   void compare_definitions();

@@ -71,6 +71,7 @@ TEST_F(SwitchoverTest, S50_WritersOfThreeKindsAndNothingAcknowledgedIsLost) {
   slow.exec("begin; insert into account values (-7, 0)");
   auto reader = source().session();
   reader.exec("begin isolation level repeatable read; select count(*) from account");
+  source().exec("create table job (id int); insert into job values (1); alter extension plpgsql add table job");
   const auto result = switch_over("  transaction-wait: 1s\n  way-back: no\n", {"--json"});
   ASSERT_EQ(result.code, 0) << result;
   EXPECT_EQ(follower.wait().code, 0);
@@ -85,6 +86,8 @@ TEST_F(SwitchoverTest, S50_WritersOfThreeKindsAndNothingAcknowledgedIsLost) {
   EXPECT_EQ(Clients::lost(file_, target()), "");
   EXPECT_TRUE(takes_writes(target()));
   EXPECT_FALSE(takes_writes(source()));
+  EXPECT_THAT(report["findings"].dump(), HasSubstr("belongs to extension"));
+  EXPECT_ANY_THROW(source().exec("insert into job values (2)")) << "it is fenced like the application's own";
   EXPECT_EQ(target().number("select count(*) from account where id = -7"), 0);
   for (const auto& refusal : clients.refusals())
     EXPECT_THAT(refusal, HasSubstr("the database is being switched over to another server")) << refusal;
@@ -112,6 +115,7 @@ TEST_F(SwitchoverTest, S50_WritersOfThreeKindsAndNothingAcknowledgedIsLost) {
   reader.exec("commit");
   EXPECT_EQ(opened.wait().code, 0) << opened.err();
   EXPECT_EQ(fence_left(source()), "0/0");
+  EXPECT_NO_THROW(source().exec("insert into job values (2)"));
 }
 
 // Before the flip the source takes writes again, from it on the target; the file equals the side that does.
