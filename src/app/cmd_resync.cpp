@@ -2,6 +2,7 @@
 // goes.
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/base/words.hpp>
 #include <pgbaton/resync/resync.hpp>
@@ -62,6 +63,7 @@ class Resync {
       if (!left.empty()) resync::detach(store_, replica_, left, {}, context_.stop);
       run(wanted);
     }
+    require_none_dropped();
   }
 
   const resync::HandedOver& result() const { return total_; }
@@ -92,6 +94,17 @@ class Resync {
     return error.kind() == ErrorKind::rejected && writer_ && !wanted.adding &&
            require_replica(context_, store_).phase == state::Phase::ready &&
            std::ranges::any_of(wanted.names, [&](const auto& table) { return table.quoted() == error.table(); });
+  }
+
+  void require_none_dropped() const {
+    if (dropped_.empty()) return;
+    throw Error(ErrorKind::rejected,
+                fmt::format("dropped on the source before they were copied, and not in the stream any more: {}",
+                            fmt::join(dropped_, ", ")))
+        .side(Side::source)
+        .hint(
+            "The other tables are copied. One that was made again under such a name is no part of the replica: "
+            "`pgbaton clone --restart` begins anew.");
   }
 
   Tables find_wanted() {
@@ -146,7 +159,7 @@ class Resync {
     try {
       copy_again(tables);
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::boundary_lost) remove();  // the next run begins with a new one
+      if (error.kind() == ErrorKind::boundary_lost || !plan_holds_) remove();  // the next run begins with a new one
       warn_of_detached();
       throw;
     }
@@ -185,6 +198,12 @@ class Resync {
     pg::revive(*target_, context_.target(), "resync");  // the slot may have waited for long
     pg::revive(*source_, context_.source(), "resync");
     const auto meanwhile = [this] { while_waiting(); };
+    try {
+      resync::require_same_tables(store_, replica_, names_.name);
+    } catch (const Error& error) {
+      plan_holds_ = error.kind() != ErrorKind::preflight;
+      throw;
+    }
     if (tables.adding) {
       resync::announce(*source_, store_, replica_, names_.name, meanwhile, context_.stop);
     } else {
@@ -202,6 +221,7 @@ class Resync {
   }
 
   void copy_again(const Tables& tables) {
+    PGBATON_FAILPOINT("resync_chosen");
     const auto clone = clone_options(tables);
     store_.add_event(replica_.name, "resync_started", fmt::format(R"({{"tables": {}}})", tables.names.size()));
     {
@@ -226,6 +246,10 @@ class Resync {
     log::info("{} with the replica's stream, from {} on", counted(done.tables, "table is", "tables are"),
               to_string(done.boundary_lsn));
     if (tables.adding) create_rest(tables.names);
+    for (const auto& state : store_.load_tables(replica_))
+      if (state.phase == state::TablePhase::skipped && state.note.starts_with("dropped") &&
+          std::ranges::find(tables.names, state.name) != tables.names.end())
+        dropped_.push_back(state.name.quoted());
     total_.boundary_lsn = done.boundary_lsn;
     total_.tables += done.tables;
     total_.rows += done.rows;
@@ -247,7 +271,9 @@ class Resync {
   state::Replica replica_;
   std::optional<state::Lease> lease_;  // of the shadow
   std::unique_ptr<stream::OwnWriter> writer_;
+  bool plan_holds_ = true;  // false: tables of the shadow are other ones than the replica's
   resync::HandedOver total_;
+  std::vector<std::string> dropped_;  // on the source, after the command began
 };
 
 // --where: a part of the tables is no table's copy, but a comparison whose differences are mended at a cut.

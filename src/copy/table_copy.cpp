@@ -8,8 +8,9 @@
 //   source: ROLLBACK TO SAVEPOINT, which gives the lock back, so that DDL waits for one table's copy and not for all
 //
 // The snapshot's catalogs are old: pg_class in it still shows a dropped table, and the old file of a rewritten one.
-// What is true now is asked through the lock, through functions that read the current catalog (pg_relation_filenode),
-// and through the relation and column numbers that come with a result.
+// What is true now is asked through the lock, through functions that read the current catalog (pg_relation_filenode,
+// the output of regclass), and through the relation and column numbers that come with a result. A table is known by its
+// oid: what the name means now may be another one, and only an oid that has no name any more was dropped.
 #include "table_copy.hpp"
 
 #include <fmt/format.h>
@@ -27,8 +28,10 @@ namespace {
 // How often counters, the rate limit and a request to end are looked at.
 constexpr std::int64_t kStepBytes = 64 * 1024;
 
-bool is_missing(std::string_view sqlstate) {
-  return sqlstate == "42P01" || sqlstate == "3F000";
+// What LOCK and SELECT say when the name is nobody's, or that of something else by now: there is no such table or
+// schema, it is no table, or it is one that we may not read.
+bool may_be_another(std::string_view sqlstate) {
+  return sqlstate == "42P01" || sqlstate == "3F000" || sqlstate == "42809" || sqlstate == "42501";
 }
 
 std::int64_t to_number(std::string_view text) {
@@ -42,6 +45,22 @@ Error drifted(const catalog::Table& table, std::string_view what) {
       .side(Side::source)
       .table(table.name.quoted())
       .hint("Drop the replica and clone again, with no DDL on the source's tables while the copy runs.");
+}
+
+Error renamed(const catalog::Table& table, std::string_view now) {
+  return drifted(table, fmt::format("it was renamed to {}", now))
+      .hint(
+          "Rename it back and run the same command again, or begin anew: `pgbaton clone --restart`; a rebuild always "
+          "does.");
+}
+
+// Of the relation with the table's oid: what it is called now (digits: it is gone), whether that is still its name, and
+// its file (none: it is no table).
+std::string identity_query(const catalog::Table& table) {
+  return fmt::format(
+      "SELECT now, now = pg_catalog.format('%I.%I', {}, {}), pg_catalog.pg_relation_filenode({}) FROM (SELECT "
+      "pg_catalog.format('%s', {}::pg_catalog.regclass) AS now) AS relation",
+      quote_literal(table.name.schema), quote_literal(table.name.name), table.oid, table.oid);
 }
 
 // "COPY t, line 3, column a: …": libpq keeps it in the text of the connection's last error.
@@ -125,7 +144,10 @@ TableOutcome TableCopy::run(const Work& work, Counted& counted) {
     }
     target_.exec("BEGIN");
     Stored stored;
-    if (job.table.kind != 'p') stored = store_rows(work, plan, counted);
+    if (job.table.kind != 'p') {
+      stored = store_rows(work, plan, counted);
+      require_read(job.table);
+    }
     counted.sent = stored;
     return work.is_part() ? commit_part(work, stored) : commit_table(*work.table, stored);
   } catch (Error& error) {
@@ -137,16 +159,34 @@ TableOutcome TableCopy::run(const Work& work, Counted& counted) {
 
 std::optional<TableOutcome> TableCopy::lock_source(const catalog::Table& table) {
   try {
-    source_.exec(fmt::format("LOCK TABLE ONLY {} IN ACCESS SHARE MODE", table.name.quoted()));
-    return std::nullopt;
+    return identify(table, source_.exec(fmt::format("LOCK TABLE ONLY {} IN ACCESS SHARE MODE; {}", table.name.quoted(),
+                                                    identity_query(table))));
   } catch (const Error& error) {
-    if (!is_missing(error.sqlstate())) throw;
+    if (!may_be_another(error.sqlstate())) throw;
+    auto outcome = identify_after_error(table);
+    if (!outcome) throw;
+    return outcome;
   }
+}
+
+std::optional<TableOutcome> TableCopy::identify(const catalog::Table& table, const pg::Result& answer) {
+  const auto now = answer.value(0, 0);
+  if (now == std::to_string(table.oid)) return TableOutcome::dropped;
+  if (answer.value(0, 1) != "t") throw renamed(table, now);
+  if (answer.is_null(0, 2)) throw drifted(table, "it is no table any more");
+  return std::nullopt;
+}
+
+std::optional<TableOutcome> TableCopy::identify_after_error(const catalog::Table& table) {
   release(source_);
   source_.exec("SAVEPOINT part");
-  const auto file = source_.exec(fmt::format("SELECT pg_catalog.pg_relation_filenode({})", table.oid));
-  if (!file.is_null(0, 0)) throw drifted(table, "it was renamed");
-  return TableOutcome::dropped;
+  return identify(table, source_.exec(identity_query(table)));
+}
+
+// The lock keeps a table's name, but not that of its schema.
+void TableCopy::require_read(const catalog::Table& table) {
+  if (lock_source(table))
+    throw Error(ErrorKind::failed, "the table is gone although it is locked").side(Side::source).action(Action::bug);
 }
 
 // The table was described before the snapshot was taken, and that can take minutes while open transactions end. A
@@ -175,9 +215,13 @@ std::optional<TableOutcome> TableCopy::compare_source(const catalog::Table& tabl
     probe = source_.exec(plan.probe);
   } catch (const Error& error) {
     if (error.sqlstate() == "42703") throw drifted(table, error.message());
+    if (may_be_another(error.sqlstate())) identify_after_error(table);
     throw;
   }
-  if (PQftable(probe->get(), 0) != table.oid) return TableOutcome::dropped;  // and another one has its name
+  if (PQftable(probe->get(), 0) != table.oid) {  // the schema was renamed since it was locked, or
+    if (auto outcome = lock_source(table)) return outcome;
+    return TableOutcome::rewritten;  // for a moment only
+  }
   for (std::size_t i = 0; i < plan.columns.size(); ++i)
     if (PQftablecol(probe->get(), static_cast<int>(i)) != plan.columns[i]->number)
       throw drifted(table, fmt::format("column {} is another one", quote_identifier(plan.columns[i]->name)));
@@ -185,7 +229,7 @@ std::optional<TableOutcome> TableCopy::compare_source(const catalog::Table& tabl
       "SELECT relfilenode, pg_catalog.pg_relation_filenode(oid) FROM pg_catalog.pg_class WHERE oid = {}", table.oid));
   if (files.rows() == 0)
     throw Error(ErrorKind::failed, "the snapshot does not know the table").side(Side::source).action(Action::bug);
-  if (files.is_null(0, 1)) return TableOutcome::dropped;
+  if (files.is_null(0, 1)) throw drifted(table, "it is no table any more");
   if (files.value(0, 0) == files.value(0, 1)) return std::nullopt;
   log::info("{} was rewritten since the snapshot and gets a boundary of its own", table.name.quoted());
   return TableOutcome::rewritten;

@@ -38,8 +38,13 @@ class TableCopy {
   static void release(pg::Connection& source);
 
  private:
-  // nullopt when the table can be copied: it is locked then.
+  // nullopt when the table can be copied: it is locked then. `dropped` only when no relation has its oid any more;
+  // Error(rejected) that names both when it has another name by now, whatever has its own.
   std::optional<TableOutcome> lock_source(const catalog::Table& table);
+  static std::optional<TableOutcome> identify(const catalog::Table& table, const pg::Result& answer);
+  std::optional<TableOutcome> identify_after_error(const catalog::Table& table);
+  // That what was read was this table.
+  void require_read(const catalog::Table& table);
   // `rewritten` when the snapshot knows other columns than `table`, which must be described anew then.
   std::optional<TableOutcome> compare_description(const catalog::Table& table);
   std::optional<TableOutcome> compare_source(const catalog::Table& table, const CopyPlan& plan);

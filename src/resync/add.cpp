@@ -28,6 +28,11 @@ void require_addable(const catalog::Table& table, const state::Replica& replica,
   if (state != states.end() && !state->detached)
     refuse(table, ErrorKind::usage, fmt::format("replica {} has this table already", replica.name),
            "Without --add it is copied again.");
+  if (const auto same = std::ranges::find(states, table.oid, &state::TableState::source_oid);
+      same != states.end() && state == states.end())
+    refuse(table, ErrorKind::preflight,
+           fmt::format("replica {} has this table already, under the name {}", replica.name, same->name.quoted()),
+           "`pgbaton verify` says what to do about the name.");
   if (table.root_oid != 0 &&
       std::ranges::find(states, table.root_oid, &state::TableState::source_oid) != states.end() &&
       state == states.end())

@@ -38,6 +38,16 @@ void require_no_side_effects(state::Store& target, const state::Replica& replica
       .hint("Grant SET ON PARAMETER session_replication_role to the role (or use a superuser), or drop them for now.");
 }
 
+Error another(const QualifiedName& table) {
+  return Error(ErrorKind::preflight,
+               "another table has this name on the source now: the one that the replica has was dropped or renamed")
+      .side(Side::source)
+      .table(table.quoted())
+      .hint(
+          "Give the name back to the former table, if there still is one; else start anew with `pgbaton clone "
+          "--restart`.");
+}
+
 void require_resyncable(state::Store& target, const state::Replica& replica, const catalog::Table& table,
                         const std::vector<state::TableState>& states) {
   const auto state = std::ranges::find(states, table.name, &state::TableState::name);
@@ -47,16 +57,14 @@ void require_resyncable(state::Store& target, const state::Replica& replica, con
   if (state == states.end())
     return refuse(ErrorKind::usage, fmt::format("replica {} does not have this table", replica.name),
                   "A new table is taken in with --add; `pgbaton status` lists those that it has.");
-  if (state->detached) return;  // of a run that did not end
-  if (state->phase == state::TablePhase::skipped)
+  const bool skipped = state->phase == state::TablePhase::skipped;
+  if (skipped && !state->detached)
     return refuse(ErrorKind::usage, "the table is not copied: " + state->note, "Leave it out.");
-  if (state->phase != state::TablePhase::done)
+  if (state->phase != state::TablePhase::done && !state->detached)
     return refuse(ErrorKind::usage, fmt::format("its first copy is not complete (phase {})", to_string(state->phase)),
                   "Wait until the replica is ready.");
-  if (state->source_oid != table.oid)
-    return refuse(ErrorKind::preflight,
-                  "the table was dropped and made anew on the source: the replica's publication does not have it",
-                  "Start anew with `pgbaton clone --restart`.");
+  if (state->source_oid != table.oid && !skipped) throw another(table.name);
+  if (state->detached) return;  // of a run that did not end
   require_no_side_effects(target, replica, table.name);
 }
 
@@ -114,6 +122,18 @@ std::vector<QualifiedName> find_tables(pg::Control& source, state::Store& target
   if (result.empty()) throw Error(ErrorKind::usage, "none of the named tables has rows of its own");
   std::ranges::sort(result);
   return result;
+}
+
+void require_same_tables(state::Store& store, const state::Replica& replica, const std::string& shadow) {
+  const auto planned = store.load_replica(shadow);
+  if (!planned) return;
+  const auto ours = store.load_tables(replica);
+  for (const auto& table : store.load_tables(*planned)) {
+    const auto state = std::ranges::find(ours, table.name, &state::TableState::name);
+    if (state != ours.end() && state->source_oid != table.source_oid) throw another(table.name);
+    const auto same = std::ranges::find(ours, table.source_oid, &state::TableState::source_oid);
+    if (state == ours.end() && same != ours.end()) throw another(same->name);
+  }
 }
 
 std::vector<catalog::TableChoice> choices_of(pg::Control& source, const state::Replica& replica,

@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <set>
 
+#include "renamed.hpp"
+
 namespace pgbaton::snapshot {
 
 namespace {
@@ -264,15 +266,10 @@ void describe_again(pg::Control& source, std::vector<copy::CopyJob>& pending) {
   for (auto& job : pending) {
     auto found = by_oid.find(job.table.oid);
     if (found == by_oid.end()) continue;  // dropped: the copy finds out and says so
-    auto name = job.table.name;
+    if (found->second.name != job.table.name) throw renamed(job.table.name, found->second.name);
     catalog::keep_choice(job.table, found->second);
     job.table = found->second;
     job.state.source_shape = catalog::shape_json(job.table);
-    if (job.table.name != name)
-      throw Error(ErrorKind::rejected, "the table was renamed on the source to " + job.table.name.quoted())
-          .side(Side::source)
-          .table(name.quoted())
-          .hint("Rename it back, or begin anew with --restart.");
   }
 }
 

@@ -228,10 +228,22 @@ void DoubtFinder::look_at(const catalog::Table& table, const state::TableState& 
 }
 
 void DoubtFinder::look_at_skipped(const catalog::Table& table, const state::TableState& state) {
+  // The rows of a partitioned table are its partitions', but who asks for it by name must find them.
+  if (const auto* target = on_target(state); table.kind == 'p' && target != nullptr && target->kind == 'p')
+    compare_name(table, state, *target);
   if (table.kind != 'r' || table.persistence != 'p' || !state.note.starts_with("unlogged") || is_published(table))
     return;
   differs(table, "was unlogged when the replica was begun and is not any more: its rows are not on the target",
           "`pgbaton clone --restart` begins anew");
+}
+
+void DoubtFinder::look_at_survivor(const state::TableState& state, const catalog::Relation& now) {
+  add(state.name, DoubtKind::differs,
+      fmt::format(
+          "was left out as dropped while it was to be copied, and is there on the source{}: its rows are not on "
+          "the target",
+          now.name == state.name ? "" : " as " + now.name.quoted()),
+      "`pgbaton clone --restart` begins anew");
 }
 
 // A table of its own stays as what it was; a partition's rows are still seen through its root.
@@ -258,11 +270,13 @@ void DoubtFinder::look_at_unknown(const catalog::Table& table) {
                "on the target",
                "`pgbaton resync --add` takes it in");
   if (is_published(table)) {
-    if (target_by_name_.contains(table.name)) return;  // its first row is met by the stream
-    return add(table.name, DoubtKind::outside,
-               fmt::format("is a new partition of {} and not on the target yet", root->second->name.quoted()),
-               "`pgbaton follow --drift add-columns` takes it in when its first row comes; before that, CREATE TABLE … "
-               "PARTITION OF on the target does");
+    const bool made = target_by_name_.contains(table.name), has_rows = table.bytes > 0;
+    if (made && !has_rows) return;  // its first row is met by the stream
+    return add(table.name, has_rows ? DoubtKind::differs : DoubtKind::outside,
+               fmt::format("is a new partition of {} and {} on the target yet", root->second->name.quoted(),
+                           made ? "its rows are not" : "not"),
+               "`pgbaton follow --drift add-columns` takes it in when its next row comes; before it has any, CREATE "
+               "TABLE … PARTITION OF on the target does");
   }
   add(table.name, DoubtKind::differs,
       fmt::format("is a new partition of {} and not part of this replica: it is in no publication, and its rows are "

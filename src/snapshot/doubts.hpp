@@ -8,8 +8,10 @@
 //                                                   written to it meanwhile is in no stream
 //   DROP TABLE d; CREATE TABLE d                    another table of the same name: differs
 //   CREATE TABLE new                                outside
+// And t, while it was copied, was taken for dropped: differs as long as it or its name is there.
 #pragma once
 #include <pgbaton/catalog/origin.hpp>
+#include <pgbaton/catalog/relation.hpp>
 #include <pgbaton/catalog/shape.hpp>
 #include <pgbaton/catalog/type.hpp>
 #include <pgbaton/state/doubt.hpp>
@@ -47,6 +49,8 @@ class DoubtFinder {
   void look_at(const catalog::Table& table, const state::TableState& state);
   // Recorded as one whose rows are not carried.
   void look_at_skipped(const catalog::Table& table, const state::TableState& state);
+  // Recorded as dropped before it was copied, and yet there.
+  void look_at_survivor(const state::TableState& state, const catalog::Relation& now);
   void look_at_unknown(const catalog::Table& table);
   // Of a table that the source does not have any more.
   void look_at_dropped(const state::TableState& state);

@@ -13,6 +13,7 @@
 #include "fingerprint.hpp"
 #include "given_publication.hpp"
 #include "preflight.hpp"
+#include "renamed.hpp"
 
 namespace pgbaton::snapshot {
 
@@ -136,6 +137,10 @@ void load_jobs(Build& build) {
   auto on_source = catalog::load_tables(*build.source);
   catalog::apply_choices(on_source, build.options.filter.choices);
   for (auto& table : on_source) tables.emplace(table.oid, std::move(table));
+  std::vector<catalog::Oid> missing;
+  for (const auto& recorded : states)
+    if (!tables.contains(recorded.source_oid)) missing.push_back(recorded.source_oid);
+  const auto elsewhere = catalog::load_relations(*build.source, missing);
   for (auto& recorded : states) {
     auto found = tables.find(recorded.source_oid);
     bool copied = recorded.phase == TablePhase::copied || recorded.phase == TablePhase::indexed ||
@@ -147,7 +152,9 @@ void load_jobs(Build& build) {
       build.any_table_committed = true;
     }
     if (found == tables.end() && !copied && recorded.phase != TablePhase::skipped) {
-      skip_table(build, recorded, "dropped or renamed on the source before it was copied");
+      if (const auto now = elsewhere.find(recorded.source_oid); now != elsewhere.end())
+        throw no_table_any_more(recorded.name, now->second.name);
+      skip_table(build, recorded, std::string(kDroppedBeforeCopy));
     }
     // Rows of a part are on the target, of use or not: slot and state are worth keeping.
     if (recorded.phase == TablePhase::copying) build.any_table_committed = true;

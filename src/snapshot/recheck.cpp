@@ -9,6 +9,7 @@
 
 #include "doubts.hpp"
 #include "fingerprint.hpp"
+#include "renamed.hpp"
 
 namespace pgbaton::snapshot {
 
@@ -46,6 +47,17 @@ Catalogs load_catalogs(pg::Control& connection, Side side) {
       all.toast.emplace(row[0].as<catalog::Oid>(), row[1].as<catalog::Oid>());
   });
   return all;
+}
+
+// What was taken for dropped when it had another name.
+void look_at_survivors(pg::Control& source, const std::vector<state::TableState>& tables, DoubtFinder& finder) {
+  std::vector<catalog::Oid> oids;
+  for (const auto& state : tables)
+    if (is_noted_as_dropped(state)) oids.push_back(state.source_oid);
+  const auto relations = catalog::load_relations(source, oids);
+  for (const auto& state : tables)
+    if (const auto found = relations.find(state.source_oid); found != relations.end() && is_noted_as_dropped(state))
+      finder.look_at_survivor(state, found->second);
 }
 
 bool publishes_changes(const state::TableState& state) {
@@ -150,6 +162,7 @@ std::vector<state::Doubt> ChangeReport::look(pg::Control& source, const std::fun
     if (const auto found = known.find(table.oid);
         found != known.end() && found->second->phase == state::TablePhase::skipped)
       finder.look_at_skipped(table, *found->second);
+  look_at_survivors(source, tables, finder);
   for (const auto& table : source_tables)
     if (!known.contains(table.oid) && chosen.contains(table.oid)) finder.look_at_unknown(table);
   std::set<catalog::Oid> present;

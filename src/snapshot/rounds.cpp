@@ -15,6 +15,7 @@
 #include "generation.hpp"
 #include "index_pool.hpp"
 #include "remnants.hpp"
+#include "renamed.hpp"
 
 namespace pgbaton::snapshot {
 
@@ -131,6 +132,7 @@ class Rounds {
         build_.archive = copy::SchemaArchive::dump(build_.options.source, snapshot_id, schema, build_.stop);
       }
     }
+    require_names(*build_.source, build_.jobs);  // after the snapshot, so that the archive has them, too
     restore_or_compare(build_, pending);
     build_.target_roots = load_target_roots(*build_.target);
     build_.progress.step = copy::Step::tables;
@@ -203,7 +205,7 @@ class Rounds {
       build_.progress.size_indexed += job.state.bytes_total;
       ++build_.progress.tables_done;
       ++build_.progress.tables_indexed;
-      skip_table(build_, job.state, "dropped on the source before it was copied");
+      skip_table(build_, job.state, std::string(kDroppedBeforeCopy));
     }
   }
 

@@ -19,6 +19,7 @@
 #include "fingerprint.hpp"
 #include "plan.hpp"
 #include "remnants.hpp"
+#include "renamed.hpp"
 
 namespace pgbaton::snapshot {
 
@@ -84,6 +85,8 @@ class TakeIn {
       const bool unfinished =
           recorded != known.end() && recorded->second.phase == TablePhase::pending && !recorded->second.detached;
       if (recorded != known.end() && !unfinished) continue;
+      // Its table on the target, and its state, have the name that it had.
+      if (unfinished && recorded->second.name != job.table.name) throw renamed(recorded->second.name, job.table.name);
       const bool streamed = published.contains(job.table.name) || job.table.kind == 'p';
       if (job.table.root_oid != 0 && known.contains(job.table.root_oid) && streamed) jobs.push_back(std::move(job));
     }
@@ -177,7 +180,7 @@ class TakeIn {
         [](const copy::CopyJob&) {}, stop_);
     for (auto& job : result.dropped) {
       job.state.phase = TablePhase::skipped;
-      job.state.note = "dropped on the source before it was copied";
+      job.state.note = kDroppedBeforeCopy;
       store_.store_table(replica_, job.state);
     }
     finish_copied();
@@ -211,6 +214,7 @@ class TakeIn {
     for (auto& job : jobs) {
       auto now = catalog::load_tables(*source_, {job.table.oid});
       if (now.empty()) continue;  // dropped: the copy finds out
+      if (now.front().name != job.table.name) throw renamed(job.table.name, now.front().name);
       job.table = std::move(now.front());
       job.state.source_shape = catalog::shape_json(job.table);
     }

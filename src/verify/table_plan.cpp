@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/catalog/choice.hpp>
+#include <pgbaton/catalog/relation.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -91,7 +92,7 @@ bool pending(const state::TableState& state) {
   return state.detached || state.phase < state::TablePhase::copied;
 }
 
-// Why a recorded table is left out; "" when it is compared.
+// What is known of it by itself; "" when it is to be compared.
 std::string reason_against(const state::TableState& state, const catalog::Table* source) {
   if (state.detached) return "being copied again (resync)";
   if (state.phase == state::TablePhase::skipped) return state.note.empty() ? "not copied" : state.note;
@@ -100,6 +101,38 @@ std::string reason_against(const state::TableState& state, const catalog::Table*
   if (source == nullptr) return "dropped on the source";
   if (source->persistence == 'u') return "unlogged: its changes are in no WAL";
   return {};
+}
+
+using Relations = std::map<catalog::Oid, catalog::Relation>;
+
+Relations relations_of(pg::Control& source, const std::vector<state::TableState>& states) {
+  std::vector<catalog::Oid> oids;
+  for (const auto& state : states)
+    if (state.source_oid != 0) oids.push_back(state.source_oid);
+  return catalog::load_relations(source, oids);
+}
+
+// Why what the source calls so, if anything, is not the table that is meant; "" when it is, or nothing is meant.
+std::string another_table(const state::TableState& state, const catalog::Table* named, const Relations& relations) {
+  if (state.source_oid == 0 || (named != nullptr && named->oid == state.source_oid)) return {};
+  const auto now = relations.find(state.source_oid);
+  if (now == relations.end()) return named == nullptr ? "" : "dropped and made again on the source";
+  if (now->second.name != state.name) return "called " + now->second.name.quoted() + " on the source";
+  return "no table of its own any more on the source, but a view or a member of an extension";
+}
+
+// Whether a recorded table is compared; noted in `plans` when it is not.
+bool is_left_out(const state::TableState& state, const catalog::Table* source, const Relations& relations,
+                 Plans& plans) {
+  const bool is_pending = pending(state);
+  auto reason = is_pending || state.phase == state::TablePhase::skipped ? "" : another_table(state, source, relations);
+  if (!reason.empty())
+    plans.others.push_back(state.name);
+  else
+    reason = reason_against(state, source);
+  if (reason.empty()) return false;
+  plans.not_compared.push_back({state.name, std::move(reason), is_pending});
+  return true;
 }
 
 // What the replica was begun with; tables that are gone by now are said elsewhere.
@@ -167,6 +200,7 @@ Plans plan_tables(const Options& options, const state::Replica& replica, const s
   for (const auto& table : catalog::apply_filter(here, options.filter)) chosen.insert(table.name);
   mark_choices(here, replica);
   const auto sources = by_name(std::move(here)), targets = by_name(catalog::load_tables(target, {}, Side::target));
+  const auto relations = relations_of(source, states);
   const bool filtered = !options.filter.empty();
 
   Plans plans;
@@ -176,10 +210,7 @@ Plans plan_tables(const Options& options, const state::Replica& replica, const s
     if ((filtered || table != nullptr) && !chosen.contains(state.name)) continue;
     if (!only.empty() && std::ranges::find(only, state.name) == only.end()) continue;
     if (table != nullptr && table->kind == 'p') continue;  // its rows are those of its partitions
-    if (auto reason = reason_against(state, table); !reason.empty()) {
-      plans.not_compared.push_back({state.name, std::move(reason), pending(state)});
-      continue;
-    }
+    if (is_left_out(state, table, relations, plans)) continue;
     const auto other = targets.find(state.name);
     if (other == targets.end()) throw drift(*table, "the target has no such table");
     auto& plan = plans.tables.emplace_back();

@@ -54,6 +54,7 @@ void require_choice(const catalog::TableFilter& filter, const state::Replica& re
 struct Plans {
   std::vector<TablePlan> tables;
   std::vector<NotCompared> not_compared;
+  std::vector<QualifiedName> others;  // of these, those that the source calls otherwise: a table of the name is another
 };
 
 // Of the replica's recorded tables, those that `options` choose; `only` limits it to these (empty: all). `seed` makes

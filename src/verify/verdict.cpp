@@ -28,7 +28,7 @@ void Verdict::compared_again(const std::vector<TableResult>& tables) {
   for (const auto& table : tables) left_[table.name] = table.differences;
 }
 
-std::vector<state::Doubt> Verdict::settle(const std::vector<TableResult>& tables) {
+std::vector<state::Doubt> Verdict::settle(const Report& report) {
   std::vector<QualifiedName> equal;
   for (const auto& [table, differences] : left_)
     if (differences == 0) equal.push_back(table);
@@ -40,7 +40,9 @@ std::vector<state::Doubt> Verdict::settle(const std::vector<TableResult>& tables
   state::remove_doubts(target_, replica_.name, mended);
   std::erase_if(doubts, [&](const state::Doubt& doubt) {
     const bool chosen =
-        options_.filter.empty() || std::ranges::find(tables, doubt.table, &TableResult::name) != tables.end();
+        options_.filter.empty() ||
+        std::ranges::find(report.tables, doubt.table, &TableResult::name) != report.tables.end() ||
+        std::ranges::find(report.not_compared, doubt.table, &NotCompared::name) != report.not_compared.end();
     return !chosen || doubt.kind == state::DoubtKind::outside || own_.contains(doubt.id);
   });
   return doubts;

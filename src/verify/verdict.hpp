@@ -22,8 +22,9 @@ class Verdict {
   void found(const std::vector<TableResult>& tables);
   void compared_again(const std::vector<TableResult>& tables);
   // A comparison of the whole table that ends without a difference settles what was in doubt when it began; one of a
-  // part takes back its own findings only. Returns what stays in doubt of these tables, but for what was found here.
-  std::vector<state::Doubt> settle(const std::vector<TableResult>& tables);
+  // part takes back its own findings only. Returns what stays in doubt of the tables of the report, compared or not,
+  // but for what was found here.
+  std::vector<state::Doubt> settle(const Report& report);
 
  private:
   pg::Control& target_;

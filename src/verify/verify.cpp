@@ -69,7 +69,8 @@ class Run {
     std::ranges::sort(report_.differences, in_order);
     verdict_->found(found.tables);
     if (options_.repair && found.total > 0) repair(std::move(found));
-    report_.doubts = verdict_->settle(report_.tables);
+    report_.doubts = verdict_->settle(report_);
+    add_others();
     report_.time = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
     note();
     return std::move(report_);
@@ -190,12 +191,27 @@ class Run {
     return states;
   }
 
+  // The name went to another table after the last look at the catalogs, which had seen no doubt in it.
+  void add_others() {
+    for (const auto& table : report_.not_compared)
+      if (others_.contains(table.name) &&
+          std::ranges::find(report_.doubts, table.name, &state::Doubt::table) == report_.doubts.end())
+        report_.doubts.push_back({0,
+                                  table.name,
+                                  state::DoubtKind::differs,
+                                  "is " + table.reason,
+                                  "run the same command again, which says what mends it",
+                                  {}});
+  }
+
   Plans plan(const std::vector<QualifiedName>& only) {
     auto source = pg::Connection::open(options_.stream.source, "verify");
     auto target = pg::Connection::open(options_.stream.target, "verify");
     tables_version_ = store_.load_progress(replica_).tables_version;
-    return plan_tables(options_, replica_, tables(), only, *source_, *target_, choose_hash_style(source, target),
-                       seed_);
+    auto plans =
+        plan_tables(options_, replica_, tables(), only, *source_, *target_, choose_hash_style(source, target), seed_);
+    others_.insert(plans.others.begin(), plans.others.end());
+    return plans;
   }
 
   void look_closer(const stream::SharedCut& cut, const TablePlan& plan, const TableDigest& digest, Found& found) {
@@ -343,6 +359,7 @@ class Run {
   const std::uint32_t seed_;
   state::Replica replica_;
   std::optional<Verdict> verdict_;
+  std::set<QualifiedName> others_;   // names that are those of other tables on the source
   std::int64_t tables_version_ = 0;  // as read before the last plan
   std::unique_ptr<stream::OwnWriter> writer_;
   Report report_;

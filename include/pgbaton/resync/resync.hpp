@@ -50,6 +50,9 @@ ReplicaNames shadow_names(const ReplicaNames& names);
 // (the replica's publication does not have it) or that cannot be emptied on the target without side effects.
 std::vector<QualifiedName> find_tables(pg::Control& source, state::Store& target, const state::Replica& replica,
                                        const std::vector<std::string>& arguments);
+// A shadow plans its tables by name, and later than they were found, or recorded by a run that was killed. Before it
+// copies them: Error(preflight) when a name is that of another table by now.
+void require_same_tables(state::Store& store, const state::Replica& replica, const std::string& shadow);
 // Columns and rows of these tables that the replica carries, table by table.
 std::vector<catalog::TableChoice> choices_of(pg::Control& source, const state::Replica& replica,
                                              const std::vector<QualifiedName>& tables);
