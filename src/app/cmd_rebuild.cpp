@@ -68,7 +68,9 @@ int print_list(const Context& context) {
 }
 
 int roll_back(const Context& context) {
-  const auto summary = rebuild::roll_back(rebuild_options(context), context.stop);
+  const auto options = rebuild_options(context);
+  const auto shown = show(context, *options.course);
+  const auto summary = rebuild::roll_back(options, context.stop);
   if (context.options.json)
     print(summary_json(summary, "rolled back"));
   else if (!context.options.quiet)
@@ -79,10 +81,11 @@ int roll_back(const Context& context) {
 rebuild::Summary build(const Context& context) {
   copy::CopyProgress progress;
   ProgressDisplay display(context.progress_style(), copy_view(progress));
-  const auto shown = show(context, progress);
+  const auto options = rebuild_options(context);
+  const auto copy_shown = show(context, progress), course_shown = show(context, *options.course);
   const source::OwnSlots own{.base = context.names.base, .slot = context.names.base, .generations = true};
   WalWatch watch(context, &progress, own, WalWatch::Beyond::only_stop);
-  return watch.run([&](const std::stop_token& stop) { return rebuild::run(rebuild_options(context), progress, stop); });
+  return watch.run([&](const std::stop_token& stop) { return rebuild::run(options, progress, stop); });
 }
 
 // The generation is the live database now: the same as `follow`.

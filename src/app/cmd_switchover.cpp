@@ -7,6 +7,7 @@
 
 #include "cmd_switchover.hpp"
 #include "direction.hpp"
+#include "monitor.hpp"
 #include "render.hpp"
 #include "render_switchover.hpp"
 #include "verify_options.hpp"
@@ -42,6 +43,7 @@ void print_report(const Context& context, const switchover::Report& report) {
 
 int run_dry(const Context& context, const switchover::Options& options) {
   const auto report = switchover::dry_run(options, context.stop);
+  options.course->know("result", report.result);
   print_report(context, report);
   return snapshot::has_blocker(report.findings) ? exit_code(ErrorKind::preflight) : 0;
 }
@@ -55,10 +57,12 @@ int undo(const Context& context, const switchover::Options& options) {
 int conduct(const Context& context, const switchover::Options& options) {
   auto report = switchover::run(options, context.stop);
   if (report.failure && !report.failed_step.empty()) report.failure->context("step " + report.failed_step);
+  options.course->know("result", report.result);
   print_report(context, report);
   if (!report.failure) return 0;
   const auto& error = *report.failure;
   record_error(context, error);
+  if (context.monitor != nullptr) context.monitor->fail(error);
   print_error(error);
   return exit_code(error.kind());
 }
@@ -104,6 +108,7 @@ int run_switchover(Context& context) {
   context.source();  // a missing or malformed connection string is told before anything is connected
   if (choose_direction(context)) return nothing_to_do(context);
   const auto options = switchover_options(context);
+  const auto shown = show(context, *options.course);
   if (context.options.mode == "undo") return undo(context, options);
   return context.options.dry_run ? run_dry(context, options) : conduct(context, options);
 }

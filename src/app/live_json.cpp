@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <ctime>
 #include <iomanip>
@@ -78,7 +80,49 @@ Json history_document(const History& history, double after) {
   return {{"seconds", history.seconds()}, {"columns", columns}, {"points", points}};
 }
 
+Json course_document(const LiveCourse& course) {
+  const auto now = Clock::now();
+  Json steps = Json::array(), facts = Json::object();
+  for (const auto& step : course.look.steps)
+    steps.push_back({{"name", step.name},
+                     {"running", course.running && !step.ended},
+                     {"failed", !course.running && !step.ended},
+                     {"seconds", std::chrono::duration<double>(step.ended.value_or(now) - step.begun).count()},
+                     {"note", text_or_null(step.note)}});
+  for (const auto& [name, value] : course.look.facts) facts[name] = text_or_null(value);
+  const auto& pause = course.look.pause;
+  return {{"running", course.running},
+          {"steps", steps},
+          {"pausing", course.look.pausing},
+          {"pause_seconds", pause ? Json(static_cast<double>(pause->count()) / 1000) : Json(nullptr)},
+          {"facts", facts}};
+}
+
+Json ending_document(const Ending& ending) {
+  return {
+      {"exit_code", ending.exit_code}, {"message", text_or_null(ending.message)}, {"hint", text_or_null(ending.hint)}};
+}
+
+// Why there is no document of `status`.
+std::string no_status(const Seen& seen) {
+  if (seen.command == "rebuild" && !seen.looking)
+    return "the new generation has no database yet, or is being swapped in";
+  if (!seen.looking) return "the replica is left behind by the switchover";
+  if (!seen.status_json) return "the target was not asked yet";
+  return fmt::format("no server has answered for {:.0f} s", seen.now - seen.report_at);
+}
+
 }  // namespace
+
+std::string status_document(const Seen& seen) {
+  const bool known = seen.looking && seen.status_json && !seen.overdue();
+  auto text = known ? *seen.status_json : dump({{"error", {{"message", no_status(seen)}, {"hint", ""}}}});
+  if (seen.course) {
+    text.erase(text.find_last_not_of('\n', text.rfind('}') - 1) + 1);
+    text += ",\n  \"course\": " + dump(course_document(*seen.course), -1) + "\n}";
+  }
+  return text + "\n";
+}
 
 std::string live_json(const Seen& seen, const History& history, double after) {
   const bool looked = seen.report != nullptr;
@@ -87,9 +131,13 @@ std::string live_json(const Seen& seen, const History& history, double after) {
                {"replica", seen.replica},
                {"now", seen.now},
                {"started_at", seen.started_at},
-               {"look", {{"at", looked ? Json(seen.report_at) : Json(nullptr)}, {"failed", seen.status_failed}}},
+               {"look",
+                {{"at", looked ? Json(seen.report_at) : Json(nullptr)},
+                 {"failed", seen.looking && (seen.status_failed || seen.overdue())}}},
                {"copy", copy_document(seen)},
                {"stream", stream_document(seen)},
+               {"course", seen.course ? course_document(*seen.course) : Json(nullptr)},
+               {"ended", seen.ending ? ending_document(*seen.ending) : Json(nullptr)},
                {"events", events_document(seen)},
                {"history", history_document(history, after)}},
               -1);

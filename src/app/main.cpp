@@ -34,6 +34,19 @@ int report(const Error& error, bool json) {
   return exit_code(error.kind());
 }
 
+int run_watched(const Command& command, Context& context) {
+  if (context.monitor == nullptr) return command.run(context);
+  try {
+    const int code = command.run(context);
+    context.monitor->end(code);
+    return code;
+  } catch (const Error& error) {
+    context.monitor->fail(error);
+    context.monitor->end(exit_code(error.kind()));
+    throw;
+  }
+}
+
 int run(const Invocation& invocation, const Runtime& runtime) {
   const Options& options = invocation.options;
   if (invocation.version || invocation.help) {
@@ -48,7 +61,7 @@ int run(const Invocation& invocation, const Runtime& runtime) {
     std::optional<Monitor> monitor;
     if (!options.http.empty() && (find_option("http")->used_by & command.use) != 0) monitor.emplace(context);
     if (monitor) context.monitor = &*monitor;
-    return command.run(context);
+    return run_watched(command, context);
   } catch (Error& error) {
     add_origin(error, options);
     throw;

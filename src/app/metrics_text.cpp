@@ -1,9 +1,13 @@
 // Every metric there is. What is not known is left out: a number that says nothing would be believed.
+#include <pgbaton/state/switchover.hpp>
+
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
+#include <map>
 #include <numeric>
 
 #include "exposition.hpp"
@@ -40,18 +44,48 @@ void process_metrics(Exposition& out, const Seen& seen) {
 }
 
 void look_metrics(Exposition& out, const Seen& seen) {
-  out.gauge("pgbaton_target_up", "Whether the last look at the target's state succeeded.", seen.status_failed ? 0 : 1);
-  if (!seen.report) return;
+  if (!seen.looking || !seen.status_json) return;
+  out.gauge("pgbaton_target_up", "Whether the last look at the target's state succeeded.",
+            seen.fresh() != nullptr ? 1 : 0);
+  if (!seen.fresh()) return;
   out.gauge("pgbaton_source_up", "Whether the source answered at the last look.",
-            seen.report->source_problem.empty() ? 1 : 0);
+            seen.fresh()->source_problem.empty() ? 1 : 0);
   out.gauge("pgbaton_look_timestamp_seconds",
             "When the servers were last looked at with success, in seconds since 1970; what they tell is of then.",
             seen.report_at);
   out.gauge("pgbaton_look_duration_seconds", "How long that took.", seen.look_seconds);
 }
 
+// Of a switchover or a rebuild. A step may come again, as `catch-up` does.
+void course_metrics(Exposition& out, const Seen& seen) {
+  if (!seen.course || seen.course->look.steps.empty()) return;
+  const auto& look = seen.course->look;
+  std::map<std::string_view, std::pair<double, bool>> steps;
+  const auto now = Clock::now();
+  for (const auto& step : look.steps) {
+    auto& [seconds, running] = steps[step.name];
+    seconds += std::chrono::duration<double>(step.ended.value_or(now) - step.begun).count();
+    running = seen.course->running && !step.ended;
+  }
+  out.family("pgbaton_step_running", "gauge",
+             "Steps of this switchover or rebuild that have begun: 1 for the one that is under way.");
+  for (const auto& [name, step] : steps) out.sample(step.second ? 1 : 0, {{"step", name}});
+  out.family("pgbaton_step_duration_seconds", "gauge", "How long each of them took, or has taken so far.");
+  for (const auto& [name, step] : steps) out.sample(step.first, {{"step", name}});
+  if (look.pause) {
+    out.gauge("pgbaton_pause_duration_seconds", "How long writers had to wait for the switchover, so far.",
+              static_cast<double>(look.pause->count()) / 1000);
+    out.gauge("pgbaton_pausing", "Whether they wait now.", look.pausing ? 1 : 0);
+  }
+  const auto generation = look.facts.find("generation");
+  if (generation != look.facts.end())
+    out.gauge("pgbaton_rebuild_generation", "Number of the generation that this rebuild makes or brings back.",
+              std::strtod(generation->second.c_str(), nullptr));
+}
+
 void copy_metrics(Exposition& out, const Seen& seen) {
-  if (const auto& report = seen.report; report && report->replica) {
+  const auto* report = seen.fresh();
+  if (report != nullptr && report->replica) {
     out.gauge("pgbaton_copy_tables", "Tables to be copied.", number(report->tables_total()));
     out.gauge("pgbaton_copy_tables_copied", "Tables whose rows are committed on the target.",
               number(report->tables_copied()));
@@ -64,12 +98,12 @@ void copy_metrics(Exposition& out, const Seen& seen) {
   };
   const LiveCopy none;
   const auto& copy = seen.copy ? *seen.copy : none;
-  const auto reported = [&](std::string_view name) { return seen.report ? seen.report->reported(name) : -1; };
+  const auto reported = [&](std::string_view name) { return report != nullptr ? report->reported(name) : -1; };
   gauge("pgbaton_copy_left_bytes", "Lag of the copy: what is not copied yet, by size on the source.",
         point(std::max<std::int64_t>(copy.bytes_total - copy.pace.size_copied, 0),
-              seen.report ? number(seen.report->copy_left_bytes()) : -1));
+              report != nullptr ? number(report->copy_left_bytes()) : -1));
   gauge("pgbaton_copy_left_seconds", "Lag of the copy: the time that takes at the present rate.",
-        point(copy.pace.seconds_left, seen.report ? seen.report->copy_left_seconds() : -1));
+        point(copy.pace.seconds_left, report != nullptr ? report->copy_left_seconds() : -1));
   gauge("pgbaton_copy_rate_bytes_per_second", "How fast rows are copied.",
         point(copy.pace.bytes_per_second, reported("copy_bytes_per_second")));
   gauge("pgbaton_copy_rate_rows_per_second", "How fast rows are copied.",
@@ -81,23 +115,27 @@ void copy_metrics(Exposition& out, const Seen& seen) {
             number(copy.tables_indexed));
 }
 
-void position_metrics(Exposition& out, const StatusReport& report, const stream::StreamStatus* live) {
+void position_metrics(Exposition& out, const StatusReport* report, const stream::StreamStatus* live) {
+  const auto known = [](const auto* from, auto lsn) { return from != nullptr ? lsn(*from) : Lsn{}; };
+  const auto written = known(report, [](const auto& from) { return from.source_flush_lsn; });
+  const auto progress = report != nullptr ? report->progress : state::Progress{};
+  if (live == nullptr && !progress.applied_lsn && !written) return;
   out.family("pgbaton_lsn_bytes", "gauge",
              "Positions in the source's WAL, in bytes: source_flush is written there, received has reached us, applied "
              "is durable on the target, confirmed is what the slot was told.");
   const auto sample = [&](std::string_view name, Lsn lsn) {
     if (lsn) out.sample(static_cast<double>(lsn.value), {{"position", name}});
   };
-  const auto& progress = report.progress;
-  sample("source_flush", live != nullptr ? live->source_flush_lsn : report.source_flush_lsn);
+  // Of a source that we are not connected to nobody knows how far it has come.
+  sample("source_flush", live != nullptr && live->connected ? live->source_flush_lsn : written);
   sample("received", live != nullptr ? live->received_lsn : progress.received_lsn);
   sample("applied", live != nullptr ? live->applied_lsn : progress.applied_lsn);
   sample("confirmed", live != nullptr ? live->confirmed_lsn : progress.confirmed_lsn);
 }
 
-void lag_metrics(Exposition& out, const StatusReport& report, const stream::StreamStatus* live) {
-  auto bytes = number(report.lag_bytes());
-  auto seconds = report.lag_seconds();
+void lag_metrics(Exposition& out, const StatusReport* report, const stream::StreamStatus* live) {
+  auto bytes = report != nullptr ? number(report->lag_bytes()) : -1;
+  auto seconds = report != nullptr ? report->lag_seconds() : -1;
   if (live != nullptr) {
     bytes = live->source_flush_lsn > live->applied_lsn
                 ? static_cast<double>(live->source_flush_lsn.value - live->applied_lsn.value)
@@ -115,12 +153,12 @@ void lag_metrics(Exposition& out, const StatusReport& report, const stream::Stre
 void stream_metrics(Exposition& out, const Seen& seen) {
   const LiveStream* live = seen.stream && seen.stream->running ? &*seen.stream : nullptr;
   const auto* known = live != nullptr && live->status.source_flush_lsn ? &live->status : nullptr;
-  if (seen.report && seen.report->replica) {
-    position_metrics(out, *seen.report, known);
-    if (live == nullptr || live->status.connected) lag_metrics(out, *seen.report, known);
-  }
+  const bool connected = live != nullptr && live->status.connected;
+  const auto* report = seen.fresh() != nullptr && seen.fresh()->replica ? seen.fresh() : nullptr;
+  position_metrics(out, report, known);
+  if (live == nullptr || connected) lag_metrics(out, report, known);
   const auto rate = [&](std::string_view name, std::string_view help, std::string_view reported, auto of_live) {
-    const double value = live != nullptr ? of_live(*live) : (seen.report ? seen.report->reported(reported) : -1);
+    const double value = live != nullptr ? of_live(*live) : (report != nullptr ? report->reported(reported) : -1);
     if (value >= 0) out.gauge(name, help, value);
   };
   rate("pgbaton_rate_transactions_per_second", "Source transactions that are applied.", "transactions_per_second",
@@ -130,19 +168,23 @@ void stream_metrics(Exposition& out, const Seen& seen) {
   rate("pgbaton_rate_applied_bytes_per_second", "WAL of the source that is applied.", "applied_bytes_per_second",
        [](const auto& now) { return now.applied_bytes_per_second; });
   rate("pgbaton_rate_source_bytes_per_second", "WAL that the source writes, of all its databases.",
-       "source_bytes_per_second", [](const auto& now) { return now.source_bytes_per_second; });
+       "source_bytes_per_second",
+       [](const auto& now) { return now.status.connected ? now.source_bytes_per_second : -1; });
   if (!seen.stream) return;
   const auto& stream = *seen.stream;
   out.counter("pgbaton_stream_transactions_total", "Source transactions that this process has applied.",
               number(stream.status.transactions));
   out.counter("pgbaton_stream_changes_total", "Changes of rows that this process has applied.",
               number(stream.status.changes));
-  out.gauge("pgbaton_stream_connected", "Whether the stream of this process has its connections; else it stands still.",
-            stream.running && stream.status.connected ? 1 : 0);
+  // Of one that has ended, as a follower's while a switchover has the replica, nobody expects a connection.
+  if (live != nullptr)
+    out.gauge("pgbaton_stream_connected",
+              "Whether the stream of this process has its connections; else it stands still.", connected ? 1 : 0);
   out.counter("pgbaton_stream_reconnects_total", "Times that the stream lost a connection, in this process.",
               number(stream.status.reconnects));
-  out.gauge("pgbaton_queue_bytes", "Changes that are received and not durable yet.",
-            static_cast<double>(stream.status.queue_bytes));
+  if (live != nullptr)
+    out.gauge("pgbaton_queue_bytes", "Changes that are received and not durable yet.",
+              static_cast<double>(stream.status.queue_bytes));
   out.gauge("pgbaton_queue_limit_bytes", "Their ceiling, --memory.", static_cast<double>(seen.memory_bytes));
   out.family("pgbaton_apply_duration_seconds", "histogram",
              "Apply latency: how long a batch took on the target, from its first statement until it was committed.");
@@ -173,11 +215,12 @@ void budget_metrics(Exposition& out, const StatusReport& report) {
 }
 
 void slot_metrics(Exposition& out, const Seen& seen) {
-  const auto& report = *seen.report;
+  const auto& report = *seen.fresh();
+  const auto& replica = *report.replica;
   if (const auto& slot = report.slot) {
-    const auto held = seen.stream && seen.stream->running && seen.stream->status.slot_held_bytes >= 0
-                          ? seen.stream->status.slot_held_bytes
-                          : slot->held_bytes;
+    const bool connected = seen.stream && seen.stream->running && seen.stream->status.connected;
+    const auto held =
+        connected && seen.stream->status.slot_held_bytes >= 0 ? seen.stream->status.slot_held_bytes : slot->held_bytes;
     out.gauge("pgbaton_slot_wal_held_bytes", "WAL that the replica's slot keeps on the source.", number(held));
     if (slot->safe_bytes >= 0)
       out.gauge("pgbaton_slot_wal_budget_bytes",
@@ -185,10 +228,14 @@ void slot_metrics(Exposition& out, const Seen& seen) {
                 "(max_slot_wal_keep_size); absent without a limit.",
                 number(slot->held_bytes + slot->safe_bytes));
     out.gauge("pgbaton_slot_active", "Whether somebody reads the slot.", slot->active ? 1 : 0);
-    if (!slot->wal_status.empty())
-      out.states("pgbaton_slot_wal_status", "pg_replication_slots.wal_status of the slot.", "status",
-                 {"reserved", "extended", "unreserved", "lost"}, slot->wal_status);
   }
+  const bool missing = !report.slot && report.source_problem.empty() && replica.phase > state::Phase::creating &&
+                       replica.direction != state::kSwitched;
+  const auto status = report.slot ? std::string_view(report.slot->wal_status) : missing ? "missing" : "";
+  if (!status.empty())
+    out.states("pgbaton_slot_wal_status",
+               "pg_replication_slots.wal_status of the slot; missing: the replica has no slot any more.", "status",
+               {"reserved", "extended", "unreserved", "lost", "missing"}, status);
   if (report.wal) budget_metrics(out, report);
   if (!report.source_problem.empty()) return;
   out.gauge(
@@ -283,14 +330,16 @@ std::string metrics_text(const Seen& seen) {
   Exposition out({{"replica", seen.replica}});
   process_metrics(out, seen);
   look_metrics(out, seen);
-  if (seen.report) replica_metrics(out, *seen.report);
+  course_metrics(out, seen);
+  const auto* report = seen.fresh();
+  if (report != nullptr) replica_metrics(out, *report);
   copy_metrics(out, seen);
   stream_metrics(out, seen);
-  if (!seen.report || !seen.report->replica) return out.take();
+  if (report == nullptr || !report->replica) return out.take();
   slot_metrics(out, seen);
-  guard_metrics(out, *seen.report);
-  table_metrics(out, *seen.report);
-  verify_metrics(out, *seen.report);
+  guard_metrics(out, *report);
+  table_metrics(out, *report);
+  verify_metrics(out, *report);
   return out.take();
 }
 

@@ -21,6 +21,12 @@ constexpr Milliseconds kLookAtEase{5000}, kLookWatched{1000};
 constexpr std::chrono::seconds kWatchedFor{10};
 constexpr double kShareOfTime = 0.05;
 constexpr int kEvents = 40;
+// A look that takes longer than that and many times the last one tells nothing of now any more.
+constexpr double kOverdueSeconds = 30;
+constexpr Milliseconds kFarewell{2500}, kLastAnswer{200};
+// The replica that these steps leave behind is none any more, and databases that are exchanged are no place to be.
+constexpr std::array<std::string_view, 4> kSwitchoverEnds{"flip", "send", "turn", "clean-up"};
+constexpr std::array<std::string_view, 3> kRebuildEnds{"settings", "before-swap", "swap"};
 
 double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -56,7 +62,7 @@ HistoryPoint history_point(const Seen& seen) {
   HistoryPoint point;
   point.at = seen.now;
   auto& [copy_left, copy_rate, lag, lag_seconds, held, limit, transactions, changes, written] = point.values;
-  const auto* report = seen.report.get();
+  const auto* report = seen.fresh();
   if (seen.copy && seen.copy->running && seen.copy->tables_total > 0) {
     copy_left = static_cast<double>(std::max<std::int64_t>(seen.copy->bytes_total - seen.copy->pace.size_copied, 0));
     copy_rate = static_cast<double>(seen.copy->pace.bytes_per_second);
@@ -96,20 +102,36 @@ double number_after(std::string_view query, std::string_view name) {
 constexpr std::string_view kText = "text/plain; charset=utf-8", kHtml = "text/html; charset=utf-8",
                            kJson = "application/json", kMetrics = "text/plain; version=0.0.4; charset=utf-8";
 
+// Of a command that is a course of its own: 200 once it is through.
+HttpAnswer course_answer(const LiveCourse& course) {
+  const auto& steps = course.look.steps;
+  if (!course.running && (steps.empty() || steps.back().ended)) return {200, kText, "done\n"};
+  return {503, kText, (steps.empty() ? "none" : steps.back().name) + "\n"};
+}
+
 // 200 once the step is reached (?for=copied, indexed or, without, ready), 503 before and when nobody can tell.
 HttpAnswer readiness_answer(const Seen& seen, std::string_view query) {
   constexpr std::array<std::string_view, 4> kSteps{"none", "copied", "indexed", "ready"};
   const std::string_view wanted = query.starts_with("for=") ? query.substr(4) : "ready";
   const auto goal = std::ranges::find(kSteps, wanted);
   if (goal == kSteps.end() || wanted == "none") return {400, kText, "for= copied, indexed or ready\n"};
-  if (seen.status_failed || !seen.report) return {503, kText, "unknown: the target does not answer\n"};
-  const auto& replica = seen.report->replica;
+  if (seen.course && (seen.course->running || !seen.stream)) return course_answer(*seen.course);
+  const auto* report = seen.fresh();
+  if (report == nullptr) return {503, kText, "unknown: the target does not answer\n"};
+  const auto& replica = report->replica;
   const auto reached = replica ? readiness_name(replica->phase) : kSteps.front();
   const bool good = std::ranges::find(kSteps, reached) >= goal && !replica->history_break;
   return {good ? 200u : 503u, kText, std::string(reached) + "\n"};
 }
 
 }  // namespace
+
+bool Seen::overdue() const {
+  return report != nullptr && now - report_at > kOverdueSeconds + 2 * look_seconds / kShareOfTime;
+}
+const StatusReport* Seen::fresh() const {
+  return looking && !status_failed && !overdue() ? report.get() : nullptr;
+}
 
 Monitor::Monitor(const Context& context) : context_(context), history_(1.0) {
   seen_.command = context.options.command;
@@ -154,6 +176,30 @@ std::shared_ptr<void> Monitor::show(const stream::Stream& stream) {
           }};
 }
 
+std::shared_ptr<void> Monitor::show(const Course& course) {
+  std::lock_guard lock(mutex_);
+  course_ = &course;
+  return {this, [](Monitor* monitor) {
+            std::lock_guard last(monitor->mutex_);
+            monitor->take_sample();
+            monitor->course_ = nullptr;
+            if (monitor->seen_.course) monitor->seen_.course->running = false;
+          }};
+}
+
+void Monitor::fail(const Error& error) {
+  std::lock_guard lock(mutex_);
+  seen_.ending = Ending{exit_code(error.kind()), error.describe(), error.hint()};
+}
+
+void Monitor::end(int exit_code) {
+  std::unique_lock lock(mutex_);
+  if (!seen_.ending) seen_.ending.emplace();
+  seen_.ending->exit_code = exit_code;
+  if (last_visit_ == Clock::time_point() || Clock::now() - last_visit_ > kFarewell) return;
+  if (visited_.wait_for(lock, kFarewell, [this] { return end_seen_; })) visited_.wait_for(lock, kLastAnswer);
+}
+
 void Monitor::sample(const std::stop_token& stop) {
   do {
     std::lock_guard lock(mutex_);
@@ -166,6 +212,8 @@ void Monitor::sample(const std::stop_token& stop) {
 void Monitor::take_sample() {
   seen_.now = unix_seconds();
   if (progress_ != nullptr) seen_.copy = look_at(*progress_, *pace_);
+  if (course_ != nullptr) seen_.course = LiveCourse{true, course_->look()};
+  if (!may_look()) seen_.looking = false;
   if (stream_ == nullptr) return;
   const auto now = Clock::now();
   LiveStream live;
@@ -184,6 +232,30 @@ void Monitor::take_sample() {
   seen_.stream = std::move(live);
 }
 
+// With the mutex.
+bool Monitor::may_look() const {
+  const auto& course = seen_.course;
+  const bool in = course && course->running && !course->look.steps.empty();
+  const auto is = [&](const auto& steps) {
+    return in && std::ranges::find(steps, course->look.steps.back().name) != steps.end();
+  };
+  if (seen_.command == "switchover") return !(course && !course->running) && !is(kSwitchoverEnds);
+  if (seen_.command != "rebuild") return true;
+  const bool made = course && course->look.facts.contains("database") && !course->look.facts.at("database").empty();
+  return made && !is(kRebuildEnds);
+}
+
+// Of a rebuild the new generation, which has a database of its own. With the mutex.
+Options Monitor::looked_at() const {
+  Options options = context_.options;
+  if (seen_.command != "rebuild") return options;
+  auto items = pg::parse_conninfo(options.target, Side::target);
+  std::erase_if(items, [](const auto& item) { return item.first == "dbname"; });
+  items.emplace_back("dbname", seen_.course->look.facts.at("database"));
+  options.target = pg::build_conninfo(items);
+  return options;
+}
+
 void Monitor::look(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     take_look();
@@ -192,16 +264,25 @@ void Monitor::look(const std::stop_token& stop) {
     const Milliseconds least(static_cast<std::int64_t>(1000 * seen_.look_seconds / kShareOfTime));
     const auto watched = [&] { return last_visit_ != Clock::time_point() && Clock::now() - last_visit_ < kWatchedFor; };
     visited_.wait_until(lock, stop, looked + std::max(kLookWatched, least), [] { return false; });
-    visited_.wait_until(lock, stop, looked + std::max(kLookAtEase, least), watched);
+    visited_.wait_until(lock, stop, looked + std::max(seen_.looking ? kLookAtEase : kLookWatched, least), watched);
   }
 }
 
 void Monitor::take_look() {
   const auto begun = Clock::now();
+  Options options;
+  {
+    std::lock_guard lock(mutex_);
+    take_sample();
+    if (!may_look()) return;
+    options = looked_at();
+  }
+  Context place(options, context_.stop);
+  place.reversed = context_.reversed.load();
   std::shared_ptr<const StatusReport> report;
   std::shared_ptr<const std::string> document;
   try {
-    report = std::make_shared<StatusReport>(load_status(context_, {.only_this_name = true, .events = kEvents}));
+    report = std::make_shared<StatusReport>(load_status(place, {.only_this_name = true, .events = kEvents}));
     document = std::make_shared<std::string>(status_json(*report));
   } catch (const Error& error) {
     document = std::make_shared<std::string>(error_json(error));
@@ -209,6 +290,9 @@ void Monitor::take_look() {
     document = std::make_shared<std::string>(error_json(Error(ErrorKind::failed, error.what())));
   }
   std::lock_guard lock(mutex_);
+  take_sample();
+  if (!may_look()) return;  // it was in the way
+  seen_.looking = true;
   seen_.status_failed = report == nullptr;
   seen_.status_json = std::move(document);
   seen_.look_seconds = std::chrono::duration<double>(Clock::now() - begun).count();
@@ -218,9 +302,10 @@ void Monitor::take_look() {
 }
 
 Seen Monitor::seen() {
-  Seen copy = seen_;
-  copy.now = unix_seconds();
-  return copy;
+  seen_.now = unix_seconds();
+  if (course_ != nullptr) seen_.course = LiveCourse{true, course_->look()};
+  if (!may_look()) seen_.looking = false;
+  return seen_;
 }
 
 HttpAnswer Monitor::answer(std::string_view path, std::string_view query) {
@@ -235,12 +320,14 @@ HttpAnswer Monitor::answer(std::string_view path, std::string_view query) {
   }
   if (path == "/live.json") {
     last_visit_ = Clock::now();
+    end_seen_ = seen_.ending.has_value();
     visited_.notify_all();
     return {200, kJson, live_json(seen(), history_, number_after(query, "after="))};
   }
   if (path == "/status.json") {
-    if (!seen_.status_json) return {503, kJson, "{\"error\": {\"message\": \"the target was not asked yet\"}}\n"};
-    return {seen_.status_failed ? 503u : 200u, kJson, *seen_.status_json + "\n"};
+    const Seen now = seen();
+    lock.unlock();
+    return {now.fresh() == nullptr ? 503u : 200u, kJson, status_document(now)};
   }
   if (path == "/readyz") return readiness_answer(seen_, query);
   return {404, kText, "There are /, /metrics, /status.json, /readyz and /healthz.\n"};

@@ -199,7 +199,7 @@ const std::array kOptions = {
     OptionSpec{"quiet", "", &Options::quiet, kEverywhere, true, "", "no progress, only warnings and errors on stderr"},
     OptionSpec{"events", "FILE", &Options::events_file, kStreams & ~(kRebuild | kSwitchover), true, "",
                "append a JSON line to FILE for each notable moment"},
-    OptionSpec{"http", "ADDR:PORT", &Options::http, kClone | kFollow | kWait | kVerify | kResync | kRebuild, true, "",
+    OptionSpec{"http", "ADDR:PORT", &Options::http, kStreams | kWait, true, "",
                "show how it goes: / is a page for people, /metrics for Prometheus, /status.json, /readyz, /healthz; a "
                "port alone, or localhost, is for this machine only"},
     OptionSpec{"json", "", &Options::json, kEverywhere, true, "", "one JSON document on stdout"},

@@ -38,27 +38,40 @@ class Builder {
   }
 
   void run(Summary& summary, copy::CopyProgress& progress) {
+    begin("create");
     create_database(registry_, generation_, live_);
+    options_.course->know("database", generation_.database());
     registry_.store_on_source(generation_, names_.base);
+    begin("check");
     check();
+    begin("copy");
     copy(summary, progress);
+    begin("catch-up");
     catch_up();
+    begin("prove");
     prove();
     verify(summary);
     if (options_.mode == Mode::once) finish();
     registry_.keep_locked(generation_.id);  // the copy may have taken hours
+    if (!options_.sql_files.empty()) begin("sql");
     run_sql_files(registry_.place(), generation_.database(), options_.sql_files, clone_.schema_options.pg_dump, stop_);
     PGBATON_FAILPOINT("rebuild_sql_done");
-    if (options_.mode == Mode::follow) catch_up();
+    if (options_.mode == Mode::follow) {
+      begin("catch-up");
+      catch_up();
+    }
     registry_.store_position(generation_, generation_.position);
     summary.position = generation_.position;
+    begin("settings");
     if (live_) carry_over(registry_, live_->live, generation_.database());
     PGBATON_FAILPOINT("rebuild_carried_over");
+    if (!options_.before_swap.empty()) begin("before-swap");
     run_hook("before-swap", options_.before_swap, generation_, generation_.database(), stop_);
     PGBATON_FAILPOINT("rebuild_built");
   }
 
  private:
+  void begin(const std::string& step) { options_.course->begin(step); }
   // Only now the new database can be asked whether everything that the source needs is on this server.
   void check() {
     snapshot::CheckOptions check_options;
@@ -137,6 +150,7 @@ class Builder {
 
   void verify(Summary& summary) {
     if (!options_.verify) return;
+    begin("verify");
     auto wanted = *options_.verify;
     wanted.stream = stream_options();
     wanted.names = names_;
@@ -156,6 +170,7 @@ class Builder {
 
   // The generation becomes an ordinary database.
   void finish() {
+    begin("finish");
     auto mine = lease();
     mine.begin_term();
     snapshot::create_deferred(clone_, replica(), stop_);

@@ -101,10 +101,13 @@ void require_nothing_left(const std::vector<std::string>& left) {
 
 void exchange(Registry& registry, const Options& options, std::optional<Generation>& outgoing,
               const Generation& incoming, Summary& summary, const std::stop_token& stop) {
+  options.course->begin("swap");
   if (outgoing) stop_writer(registry, *outgoing, std::min(kWriterPatience, options.swap_timeout), stop);
   PGBATON_FAILPOINT("rebuild_before_swap");
   const auto done =
       swap(registry, outgoing ? &*outgoing : nullptr, incoming, options.readers, options.swap_timeout, stop);
+  options.course->know("database", registry.name());
+  options.course->end(fmt::format("new sessions waited {}", format_duration(done.time)));
   summary.swap_time = done.time;
   summary.ended_sessions = done.ended_sessions;
   if (outgoing) summary.database = outgoing->kept_name();
@@ -117,10 +120,12 @@ void clean_up(Registry& registry, const Options& options, const std::optional<Ge
               Generation incoming, Summary& summary, const std::stop_token& stop) {
   try {
     incoming.state = "live";
+    options.course->begin("clean-up");
     std::vector<std::string> left;
     if (outgoing) left = retire(registry, *outgoing);
     summary.dropped = prune(registry, options.keep, left);
     PGBATON_FAILPOINT("rebuild_pruned");
+    if (!options.after_swap.empty()) options.course->begin("after-swap");
     run_hook("after-swap", options.after_swap, incoming, incoming.live, stop);
     if (options.mode == Mode::once) require_nothing_left(left);
     for (const auto& line : left) log::error("of a former generation could not be removed: {}", line);  // streams on
@@ -135,12 +140,14 @@ Generation build_and_swap(Registry& registry, const Options& options, std::optio
   Limit limit(options.max_duration, stop);
   auto generation = registry.begin(options.mode == Mode::once ? "once" : "follow");
   summary.id = generation.id;
+  options.course->know("generation", std::to_string(generation.id));
   try {
     build(registry, generation, outgoing, options, summary, progress, limit.token());
     limit.lift();
     registry.keep_locked(generation.id);
     exchange(registry, options, outgoing, generation, summary, stop);
   } catch (Error& error) {
+    options.course->know("database", "");
     take_back(registry, generation);
     limit.require_time();
     if (stop.stop_requested())
@@ -154,6 +161,7 @@ Generation build_and_swap(Registry& registry, const Options& options, std::optio
 
 Summary run(const Options& options, copy::CopyProgress& progress, const std::stop_token& stop) {
   const auto start = Clock::now();
+  options.course->begin("preflight");
   preflight(options);
   Registry registry(options.place);
   registry.install();
@@ -166,6 +174,7 @@ Summary run(const Options& options, copy::CopyProgress& progress, const std::sto
   auto outgoing = registry.settle_live();
   auto generation = build_and_swap(registry, options, outgoing, summary, progress, stop);
   clean_up(registry, options, outgoing, generation, summary, stop);
+  options.course->end();
   summary.time = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
   return summary;
 }
@@ -182,7 +191,9 @@ Summary roll_back(const Options& options, const std::stop_token& stop) {
   summary.live = registry.name();
   summary.id = incoming.id;
   summary.position = incoming.position;
+  options.course->know("generation", std::to_string(incoming.id));
   exchange(registry, options, outgoing, incoming, summary, stop);
+  options.course->begin("clean-up");
   if (outgoing) require_nothing_left(retire(registry, *outgoing));
   summary.time = std::chrono::duration_cast<Milliseconds>(Clock::now() - start);
   return summary;

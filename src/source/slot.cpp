@@ -31,7 +31,8 @@ select s.slot_name as name, coalesce(s.plugin, '') as plugin, coalesce(s.databas
       : version_num >= 160000 ? "case when s.conflicting then 'recovery_conflict' else '' end"
                               : "''",
       version_num >= kFailoverSlots ? "s.failover" : "false", version_num >= kFailoverSlots ? "s.synced" : "false",
-      version_num >= 130000 ? "coalesce(s.safe_wal_size, -1)" : "-1::bigint");
+      version_num >= 130000 ? "case when s.safe_wal_size is null then -1 else greatest(s.safe_wal_size, 0) end"
+                            : "-1::bigint");
 }
 
 std::optional<SlotInfo> read_slot(pqxx::transaction_base& transaction, const std::string& name) {

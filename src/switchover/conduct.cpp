@@ -121,6 +121,7 @@ void Conductor::before_flip() {
 bool Conductor::give_up() {
   const bool open = open_source();
   report_.source_open = open;
+  if (open) options_.course->pause_over();
   if (open) unmake_way_back();
   if (open && writer_)
     log::info("this command streams no more: a follower that waits goes on, else `pgbaton follow` does");

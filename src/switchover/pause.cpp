@@ -44,6 +44,7 @@ std::string Conductor::fence() {
                        .before_waiting = pauses() ? [this] { pause_pgbouncer(); } : std::function<void()>{}};
   const auto closed = close_fence(*fence_, request, stop_);
   waiting_since_ = closed.since;
+  options_.course->pause_since(closed.since);
   PGBATON_FAILPOINT("switchover_fenced");
   verify_fence(*fence_, fenced_);
   require_nothing_prepared();
@@ -111,6 +112,7 @@ std::int64_t Conductor::try_barrier() {
   await(resting, kRestPatience, "the appliers came to no border of transactions");
   auto rest = std::optional(resting.get());
   report_.barrier_lsn = source::emit_barrier(*source_);
+  options_.course->know("barrier_lsn", to_string(report_.barrier_lsn));
   auto reached = stream.cut(report_.barrier_lsn);
   await(reached, settings_.catch_up_timeout,
         fmt::format("the target did not reach the barrier {}", to_string(report_.barrier_lsn)));
@@ -194,6 +196,7 @@ std::string Conductor::open_target() {
   const auto from_lsn = way_back_ ? source::emit_barrier(*target_) : Lsn{};
   flip(*target_, replica_, attempt_, report_.barrier_lsn, from_lsn);
   flipped_ = true;
+  options_.course->pause_over();
   watchdog_->flipped();
   watchdog_.reset();
   return "the target is open, the source stays fenced";

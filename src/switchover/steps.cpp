@@ -8,10 +8,12 @@ namespace pgbaton::switchover {
 
 void Steps::run(const std::string& name, bool in_pause, const std::function<std::string()>& work) {
   report_.failed_step = name;
+  options_.course->begin(name);
   const auto started = Clock::now();
   auto note = work();
   PGBATON_FAILPOINT(("switchover_" + name).c_str());
   report_.failed_step.clear();
+  options_.course->end(note);
   add({name, std::chrono::duration_cast<Milliseconds>(Clock::now() - started), in_pause, std::move(note)});
 }
 

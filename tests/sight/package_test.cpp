@@ -102,6 +102,10 @@ void expect_bash_completes() {
       "pgbaton --name=x clone --until=c\t\x01"
       "echo <\x05>\n");
   EXPECT_THAT(shell.wait_for("caught-up >"), HasSubstr("--until=caught-up >"));
+  shell.type(
+      "pgbaton switchover --mode u\t--ht\t9187\x01"
+      "echo <\x05>\n");
+  EXPECT_THAT(shell.wait_for("9187>"), HasSubstr("switchover --mode undo --http 9187>"));
   shell.type("pgbaton verify --re\t\t");
   EXPECT_THAT(shell.wait_for("--repair"), AllOf(HasSubstr("--reader"), HasSubstr("--ready-lag"), HasSubstr("--repair"),
                                                 Not(HasSubstr("--restart"))));

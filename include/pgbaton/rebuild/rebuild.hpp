@@ -19,6 +19,7 @@
 // With Mode::once the replica in the new generation is finished before it serves: no slot, publication, guard or state
 // is left, and the copy is as of `position`. With Mode::follow it is kept, and the caller streams on into it.
 #pragma once
+#include <pgbaton/base/course.hpp>
 #include <pgbaton/copy/progress.hpp>
 #include <pgbaton/snapshot/check.hpp>
 #include <pgbaton/snapshot/clone.hpp>
@@ -26,6 +27,7 @@
 #include <pgbaton/verify/verify.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -55,6 +57,8 @@ struct Options {
   std::optional<Milliseconds> max_duration;  // until the swap begins
   std::vector<std::string> sql_files;        // run by psql in the new generation, in this order
   std::string before_swap, after_swap;       // commands for sh
+  // For whoever watches; facts: generation, and database as it is called now, once it is there.
+  std::shared_ptr<Course> course = std::make_shared<Course>();
 };
 
 struct Summary {

@@ -25,6 +25,7 @@
 // schema pgbaton of the former source, which its stream may write to through the fence. --rollback is this runbook on
 // that replica.
 #pragma once
+#include <pgbaton/base/course.hpp>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/lsn.hpp>
 #include <pgbaton/base/name.hpp>
@@ -35,6 +36,7 @@
 #include <pgbaton/verify/verify.hpp>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -58,6 +60,8 @@ struct Options {
   bool readers_only = false;  // --mode read-only
   bool reversed = false;  // --rollback: the two servers have exchanged their places, source is where the application is
   std::function<void(const Step&)> on_step{};  // when one has ended
+  // For whoever watches; facts: barrier_lsn.
+  std::shared_ptr<Course> course = std::make_shared<Course>();
 };
 
 struct Report {

@@ -11,14 +11,55 @@ const hasValues = (name) => history.points.some((point) => isKnown(point[column(
 const parsed = (iso) => (iso ? Date.parse(iso) / 1000 : null);
 const goneFor = () => (lastAnswer ? (Date.now() - lastAnswer) / 1000 : 0);
 const isStill = () => Boolean(live && live.stream && live.stream.running && !live.stream.connected);
-const isGone = () => lastAnswer > 0 && goneFor() > 4;
+const isGone = () => lastAnswer > 0 && goneFor() > 4 && !(live && live.ended);
+
+// Commands that are a course of steps of their own. Those with a star are shown only once they have begun.
+const courses = {
+  switchover: [
+    ["preflight", "Preflight", "looks whether anything is in the way"], ["prepare", "Prepare", "streams itself, counts rows, sets sequences"],
+    ["way-back*", "Way back", "a slot, so that changes can stream back"], ["fence", "Fence", "writers of the source are refused; open transactions are waited for"],
+    ["barrier", "Barrier", "waits until the target has the last commit of the source"], ["catch-up*", "Catch up", "measures how long the target takes to reach the source"],
+    ["sequences", "Sequences", "numbers go on behind those of the source"], ["verify", "Verify", "both sides hold the same"],
+    ["finish", "Finish", "foreign keys and triggers that were left for the end"], ["flip", "Flip", "one transaction opens the target"],
+    ["send", "Send", "tells the application, by the pooler and the hook"], ["turn*", "Turn", "the replica that streams back"],
+    ["clean-up", "Clean up", "removes the slot and the state of the former stream"]],
+  rebuild: [
+    ["preflight", "Preflight", "looks whether anything is in the way"], ["create", "Create", "a new, empty database"], ["check", "Check", "whether it can hold what the source has"],
+    ["copy", "Copy", "slot, schema, rows as of one snapshot, indexes"], ["catch-up", "Catch up", "applies what was committed meanwhile"],
+    ["prove", "Prove", "looks for tables that DDL has left different"], ["verify*", "Verify", "compares all rows of both sides"],
+    ["finish*", "Finish", "becomes an ordinary database: foreign keys, no slot"], ["sql*", "SQL files", "those of --sql, in the new database"],
+    ["settings", "Settings", "owner, rights and settings of the live database"], ["before-swap*", "Before the swap", "runs your command"],
+    ["swap", "Swap", "the new database takes the name of the live one"], ["clean-up", "Clean up", "drops what is older than --keep says"], ["after-swap*", "After the swap", "runs your command"]],
+};
+// Once its stream runs a rebuild is like a follower.
+const courseOf = () => (live && live.course && !(live.stream && !live.course.running) ? live.course : null);
+const courseSteps = () => (courses[live.command] || []).map(([name, title, about]) => [name.replace("*", ""), title, about, name.endsWith("*")]);
+const currentStep = (course) => course.steps[course.steps.length - 1];
+const titleOf = (name) => (courseSteps().find((step) => step[0] === name) || [name, name])[1];
 
 // ---- what stands above everything else
+function endHeadline() {
+  const { exit_code: code } = live.ended;
+  if (code !== 0) return ["bad", `The command has failed, exit code ${code}`];
+  const result = live.course && live.course.facts.result;
+  if (live.command === "switchover" && result === "possible") return ["good", "A switchover is possible; nothing was changed"];
+  if (live.command === "switchover") return ["good", result === "rolled back" ? "Rolled back: the application works on the source" : "Switched over: the application works on the target"];
+  if (live.command === "rebuild" && courseOf()) return ["good", `Generation ${live.course.facts.generation} serves`];
+  return ["good", "The command has ended, and all went well"];
+}
+function courseHeadline(course) {
+  const step = currentStep(course), what = live.command === "rebuild" ? `Building generation ${course.facts.generation || "…"}` : "Switchover";
+  if (!step) return ["work", `${what}: begins`];
+  if (course.pausing) return ["warn", `Writers wait: ${titleOf(step.name).toLowerCase()}`];
+  return ["work", `${what}: ${titleOf(step.name).toLowerCase()}`];
+}
 function headline() {
   const phase = phaseOf(), writer = status && status.writer;
   if (!live) return ["", "connecting …"];
+  if (live.ended) return endHeadline();
   if (isGone()) return ["bad", "The command has ended, or cannot be reached"];
   if (live.look.failed) return ["bad", "The target does not answer"];
+  if (courseOf()) return courseHeadline(courseOf());
   if (isStill()) return ["bad", "The stream stands still: no connection"];
   if (status && status.history_break) return ["bad", "The source is not the one that was copied any more"];
   const lag = isKnown(lastOf("lag_bytes")) ? lastOf("lag_bytes") : status && status.lag ? status.lag.bytes : null;
@@ -50,8 +91,10 @@ function problems() {
   const add = (level, text, hint) => list.push({ level, text, hint });
   if (isGone()) add("bad", `No answer for ${seconds(goneFor())}. Everything below is as of ${new Date(lastAnswer).toLocaleTimeString("en-GB")}.`,
     "`pgbaton status` on any machine tells how the replica stands; starting the same command again loses nothing.");
+  if (live && live.ended && live.ended.message) add("bad", live.ended.message, live.ended.hint);
+  if (live && live.ended) add("", "The command has ended; everything below is as of its end.", "");
   if (!status) return list;
-  if (status.error) add("bad", status.error.message, status.error.hint);
+  if (status.error && (!live || live.look.failed)) add("bad", status.error.message, status.error.hint);
   if (status.history_break) add("bad", status.history_break.message, status.history_break.hint);
   if (status.last_error) add("bad", `The last run ended at ${clock(status.last_error.at)}: ${status.last_error.message}`, status.last_error.hint);
   if (status.source_problem) add("bad", `The source does not answer: ${status.source_problem}`,
@@ -63,7 +106,29 @@ function problems() {
 }
 
 // ---- phases
+function courseTimeline(course) {
+  const begun = new Map();
+  for (const step of course.steps) {
+    const before = begun.get(step.name);
+    begun.set(step.name, before ? { ...step, seconds: before.seconds + step.seconds } : step);
+  }
+  const dry = course.facts.result === "possible" || course.steps.some((step) => step.name === "catch-up");
+  const passed = courseSteps().map((step) => begun.has(step[0])).lastIndexOf(true);
+  const over = Boolean(live.ended && live.ended.exit_code === 0);
+  const list = courseSteps().filter(([name, , , optional], i) => begun.has(name) || !(optional || i < passed || over || (dry && live.command === "switchover")));
+  byId("timeline").className = "timeline many";
+  byId("timeline").replaceChildren(...list.map(([name, title, about]) => {
+    const step = begun.get(name);
+    if (!step) return el("li", { class: "later" }, el("b", {}, title), el("span", {}, about));
+    if (!step.running && !step.failed) return el("li", { class: "done", title: about }, el("b", {}, `✓ ${title}`), el("span", {}, `took ${seconds(step.seconds)}`), step.note ? el("span", {}, step.note) : null);
+    const copied = name === "copy" && live.copy && live.copy.running ? `${Math.floor(live.copy.share * 100)} % of the rows, ` : "";
+    const failed = step.failed || Boolean(live.ended && live.ended.exit_code !== 0);
+    return el("li", { class: failed ? "stuck" : "now" }, el("b", {}, title), el("span", {}, failed ? "failed here" : `${copied}${seconds(step.seconds)} so far`), el("span", {}, about));
+  }));
+}
 function timeline() {
+  if (courseOf()) return courseTimeline(courseOf());
+  byId("timeline").className = "timeline";
   const ready = (status && status.readiness) || {};
   const events = live ? live.events : [];
   const firstBoundary = events.filter((event) => event.event === "boundary").map((event) => event.at).pop();
@@ -72,7 +137,7 @@ function timeline() {
   const ends = [begun, ready.copied_at, ready.indexed_at, ready.ready_at, null].map(parsed);
   const names = ["Slot and schema", "Copy", "Indexes", "Catch up", "Ready"];
   const notes = ["a snapshot to start from", "rows as of the snapshot", "and constraints", "changes committed since", "follows the source"];
-  const failed = isGone() || isStill() || Boolean(live && live.look.failed);
+  const failed = isGone() || isStill() || Boolean(live && (live.look.failed || (live.ended && live.ended.exit_code !== 0)));
   byId("timeline").replaceChildren(...names.map((name, i) => {
     const state = at < 0 ? "later" : i < at || (i === 4 && at === 4 && !failed) ? "done" : i === at ? (failed ? "stuck" : "now") : "later";
     let text = notes[i];
@@ -96,7 +161,12 @@ function tile(label, value, small, note, level = "") {
 }
 function tiles() {
   const list = [], copy = live && live.copy, stream = live && live.stream, slot = status && status.slot;
-  const now = lastOf;
+  const now = lastOf, course = courseOf();
+  if (course && live.command === "switchover")
+    list.push(tile(course.pausing ? "Writers wait" : "Pause", isKnown(course.pause_seconds) ? seconds(course.pause_seconds) : "none", course.pausing ? "so far" : "",
+      course.pausing ? "the source refuses them, the target is not open yet" : isKnown(course.pause_seconds) ? "for so long nobody could write" : "nobody has been kept from writing", course.pausing ? "warn" : ""));
+  if (course && course.facts.generation)
+    list.push(tile("Generation", course.facts.generation, course.facts.database || "", "the new database; the live one serves until the swap"));
   if (copy && copy.running && copy.tables_total > 0) {
     list.push(tile("Copied", `${Math.floor(copy.share * 100)} %`, `${bytes(copy.bytes)} of about ${bytes(copy.bytes_total)}`,
       `${count(copy.rows)} rows; ${copy.tables_done} of ${copy.tables_total} tables are complete`));
