@@ -59,6 +59,7 @@ int conduct(const Context& context, const switchover::Options& options) {
   if (report.failure && !report.failed_step.empty()) report.failure->context("step " + report.failed_step);
   options.course->know("result", report.result);
   print_report(context, report);
+  options.course->know("writers", report.source_open ? "go on as before" : "");
   if (!report.failure) return 0;
   const auto& error = *report.failure;
   record_error(context, error);

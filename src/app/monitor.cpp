@@ -213,6 +213,10 @@ void Monitor::take_sample() {
   seen_.now = unix_seconds();
   if (progress_ != nullptr) seen_.copy = look_at(*progress_, *pace_);
   if (course_ != nullptr) seen_.course = LiveCourse{true, course_->look()};
+  // A rebuild goes on for long after its copy.
+  if (seen_.copy && course_ != nullptr && !seen_.course->look.steps.empty() &&
+      seen_.course->look.steps.back().name != "copy")
+    seen_.copy->running = false;
   if (!may_look()) seen_.looking = false;
   if (stream_ == nullptr) return;
   const auto now = Clock::now();

@@ -88,7 +88,7 @@ TEST_F(CourseTest, ASwitchover) {
     EXPECT_NE(failing.wait().code, 0);
     Relay relay(last);
     EXPECT_TRUE(says(look(relay.port(), {"switchover-failed"}),
-                     {"The command has failed, exit code 1", "no route to the pooler", "failed here", "✓ Prepare",
+                     {"The switchover has failed; writers go on as before", "no route to the pooler", "failed here", "✓ Prepare",
                       "for so long nobody could write"}));
     EXPECT_EQ(Json::parse(last.at("/live.json").body).at("ended").at("exit_code"), 1);
     EXPECT_EQ(last.at("/status.json").headers.at("content-type"), "application/json");
@@ -109,6 +109,7 @@ TEST_F(CourseTest, ASwitchover) {
   EXPECT_EQ(status.at("course").at("steps").back().at("name"), "fence");
   EXPECT_EQ(status.at("course").at("pausing"), true);
   EXPECT_EQ(status.at("phase"), "ready");
+  ASSERT_TRUE(comes_to_say(port, "/metrics", "pgbaton_writer_running{replica=\"default\"} 1"));
   if (!promtool().empty()) {
     EXPECT_EQ(judge_alerts({{"fenced", http_get(port, "/metrics").body, {"PgbatonWritersWait"}}}), "");
   }

@@ -75,9 +75,10 @@ std::string judge_dashboard() {
   const auto file = make_run_directory("promtool") + "/dashboard.yaml";
   std::ofstream out(file);
   out << "groups:\n  - name: dashboard\n    rules:\n";
-  std::ifstream dashboard(kMonitoring + "/grafana.json");
+  std::ifstream text_of_dashboard(kMonitoring + "/grafana.json");
+  const auto dashboard = nlohmann::json::parse(text_of_dashboard);
   int number = 0;
-  for (const auto& panel : nlohmann::json::parse(dashboard).at("panels"))
+  for (const auto& panel : dashboard.at("panels"))
     for (const auto& target : panel.at("targets")) {
       std::string text = target.at("expr");
       for (std::size_t at; (at = text.find("$__rate_interval")) != text.npos;) text.replace(at, 16, "5m");

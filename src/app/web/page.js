@@ -40,8 +40,9 @@ const titleOf = (name) => (courseSteps().find((step) => step[0] === name) || [na
 // ---- what stands above everything else
 function endHeadline() {
   const { exit_code: code } = live.ended;
+  const { result, writers } = (live.course && live.course.facts) || {};
+  if (code !== 0 && writers) return ["bad", `The switchover has failed; writers ${writers}`];
   if (code !== 0) return ["bad", `The command has failed, exit code ${code}`];
-  const result = live.course && live.course.facts.result;
   if (live.command === "switchover" && result === "possible") return ["good", "A switchover is possible; nothing was changed"];
   if (live.command === "switchover") return ["good", result === "rolled back" ? "Rolled back: the application works on the source" : "Switched over: the application works on the target"];
   if (live.command === "rebuild" && courseOf()) return ["good", `Generation ${live.course.facts.generation} serves`];
