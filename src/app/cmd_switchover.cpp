@@ -109,6 +109,7 @@ int run_switchover(Context& context) {
   context.source();  // a missing or malformed connection string is told before anything is connected
   if (choose_direction(context)) return nothing_to_do(context);
   const auto options = switchover_options(context);
+  options.course->know("mode", context.options.dry_run ? "dry-run" : context.options.mode);
   const auto shown = show(context, *options.course);
   if (context.options.mode == "undo") return undo(context, options);
   return context.options.dry_run ? run_dry(context, options) : conduct(context, options);

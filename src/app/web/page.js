@@ -17,7 +17,8 @@ const isGone = () => lastAnswer > 0 && goneFor() > 4 && !(live && live.ended);
 const courses = {
   switchover: [
     ["preflight", "Preflight", "looks whether anything is in the way"], ["prepare", "Prepare", "streams itself, counts rows, sets sequences"],
-    ["way-back*", "Way back", "a slot, so that changes can stream back"], ["fence", "Fence", "writers of the source are refused; open transactions are waited for"],
+    ["way-back*", "Way back", "a slot, so that changes can stream back"], ["readers*", "Readers", "those that only read are sent to the target"],
+    ["fence", "Fence", "writers of the source are refused; open transactions are waited for"],
     ["barrier", "Barrier", "waits until the target has the last commit of the source"], ["catch-up*", "Catch up", "measures how long the target takes to reach the source"],
     ["sequences", "Sequences", "numbers go on behind those of the source"], ["verify", "Verify", "both sides hold the same"],
     ["finish", "Finish", "foreign keys and triggers that were left for the end"], ["flip", "Flip", "one transaction opens the target"],
@@ -44,6 +45,7 @@ function endHeadline() {
   if (code !== 0 && writers) return ["bad", `The switchover has failed; writers ${writers}`];
   if (code !== 0) return ["bad", `The command has failed, exit code ${code}`];
   if (live.command === "switchover" && result === "possible") return ["good", "A switchover is possible; nothing was changed"];
+  if (live.command === "switchover" && live.course && live.course.facts.mode) return ["good", `The command has ended: ${result || "done"}`];
   if (live.command === "switchover") return ["good", result === "rolled back" ? "Rolled back: the application works on the source" : "Switched over: the application works on the target"];
   if (live.command === "rebuild" && courseOf()) return ["good", `Generation ${live.course.facts.generation} serves`];
   return ["good", "The command has ended, and all went well"];
@@ -113,10 +115,10 @@ function courseTimeline(course) {
     const before = begun.get(step.name);
     begun.set(step.name, before ? { ...step, seconds: before.seconds + step.seconds } : step);
   }
-  const dry = course.facts.result === "possible" || course.steps.some((step) => step.name === "catch-up");
+  const part = live.command === "switchover" && Boolean(course.facts.mode);  // a dry run, or readers only: not all steps come
   const passed = courseSteps().map((step) => begun.has(step[0])).lastIndexOf(true);
   const over = Boolean(live.ended && live.ended.exit_code === 0);
-  const list = courseSteps().filter(([name, , , optional], i) => begun.has(name) || !(optional || i < passed || over || (dry && live.command === "switchover")));
+  const list = courseSteps().filter(([name, , , optional], i) => begun.has(name) || !(optional || i < passed || over || part));
   byId("timeline").className = "timeline many";
   byId("timeline").replaceChildren(...list.map(([name, title, about]) => {
     const step = begun.get(name);
