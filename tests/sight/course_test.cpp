@@ -88,8 +88,8 @@ TEST_F(CourseTest, ASwitchover) {
     EXPECT_NE(failing.wait().code, 0);
     Relay relay(last);
     EXPECT_TRUE(says(look(relay.port(), {"switchover-failed"}),
-                     {"The switchover has failed; writers go on as before", "no route to the pooler", "failed here", "✓ Prepare",
-                      "for so long nobody could write"}));
+                     {"The switchover has failed; writers go on as before", "no route to the pooler", "failed here",
+                      "✓ Prepare", "for so long nobody could write"}));
     EXPECT_EQ(Json::parse(last.at("/live.json").body).at("ended").at("exit_code"), 1);
     EXPECT_EQ(last.at("/status.json").headers.at("content-type"), "application/json");
   }
