@@ -50,7 +50,7 @@ std::string look(int port, const Look& wish) {
 }
 
 bool comes_to_say(int port, const std::string& path, const std::string& text) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(90);
   while (http_get(port, path).body.find(text) == std::string::npos) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(Milliseconds(200));

@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "browser.hpp"
@@ -146,11 +147,14 @@ TEST_F(CourseTest, ARebuild) {
     all.insert(all.end(), more.begin(), more.end());
     return Tool(all);
   };
-  auto tool = rebuild({"--max-rate", "700kB", "--jobs", "1", "--verify", "--before-swap", until("swap")});
+  auto tool = rebuild({"--max-rate", "500kB", "--jobs", "1", "--verify", "--before-swap", until("swap")});
   const int port = http_port(tool);
   ASSERT_NE(port, 0) << tool.err();
   // Of the new generation, whose database is not the one of --target.
   ASSERT_TRUE(comes_to_say(port, "/metrics", "pgbaton_replica_phase{replica=\"default\",phase=\"copying\"} 1"));
+  // The copy waits for its last table until it has been looked at.
+  auto blocker = std::make_optional(target().session("shop__g1"));
+  blocker->exec("begin; lock table customers in access exclusive mode");
   const auto copying = scrape(port);
   EXPECT_EQ(value_of(copying, "pgbaton_step_running", "copy"), 1);
   EXPECT_EQ(value_of(copying, "pgbaton_rebuild_generation"), 1);
@@ -159,6 +163,7 @@ TEST_F(CourseTest, ARebuild) {
   EXPECT_EQ(http_get(port, "/readyz").body, "copy\n");
   EXPECT_TRUE(says(look(port, {"rebuild"}), {"Building generation 1: copy", "shop__g1", "% of the rows", "✓ Create",
                                              "Copy speed", "WAL held", "the live one serves until the swap"}));
+  blocker.reset();
   ASSERT_TRUE(comes_to_say(port, "/metrics", "pgbaton_step_running{replica=\"default\",step=\"before-swap\"} 1"))
       << tool.err();
   const auto built = scrape(port);
