@@ -96,6 +96,7 @@ void copy_metrics(Exposition& out, const Seen& seen) {
   const auto gauge = [&](std::string_view name, std::string_view help, double value) {
     if (value >= 0) out.gauge(name, help, value);
   };
+  if (seen.copied_since()) report = nullptr;
   const LiveCopy none;
   const auto& copy = seen.copy ? *seen.copy : none;
   const auto reported = [&](std::string_view name) { return report != nullptr ? report->reported(name) : -1; };

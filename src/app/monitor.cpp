@@ -66,7 +66,7 @@ HistoryPoint history_point(const Seen& seen) {
   if (seen.copy && seen.copy->running && seen.copy->tables_total > 0) {
     copy_left = static_cast<double>(std::max<std::int64_t>(seen.copy->bytes_total - seen.copy->pace.size_copied, 0));
     copy_rate = static_cast<double>(seen.copy->pace.bytes_per_second);
-  } else if (report != nullptr) {
+  } else if (report != nullptr && !seen.copied_since()) {
     copy_left = known(static_cast<double>(report->copy_left_bytes()));
     copy_rate = known(report->reported("copy_bytes_per_second"));
   }
@@ -128,6 +128,9 @@ HttpAnswer readiness_answer(const Seen& seen, std::string_view query) {
 
 bool Seen::overdue() const {
   return report != nullptr && now - report_at > kOverdueSeconds + 2 * look_seconds / kShareOfTime;
+}
+bool Seen::copied_since() const {
+  return copy && !copy->running && report != nullptr && report->copy_left_bytes() > 0;
 }
 const StatusReport* Seen::fresh() const {
   return looking && !status_failed && !overdue() ? report.get() : nullptr;

@@ -75,6 +75,8 @@ struct Seen {
 
   // The last look has not ended in time, be it that a server takes connections and does not answer.
   bool overdue() const;
+  // The copy of this process has ended since the last look, which still tells of one under way.
+  bool copied_since() const;
   // The report as long as it tells of now, else null.
   const StatusReport* fresh() const;
 };

@@ -70,6 +70,21 @@ TEST(MetricsTest, ALookThatIsOverdueTellsNothing) {
   EXPECT_FALSE(seen.overdue());
 }
 
+TEST(MetricsTest, ALookFromBeforeTheEndOfTheCopySaysNothingOfIt) {
+  auto seen = following();
+  auto report = *seen.report;
+  report.replica->phase = state::Phase::copying;
+  report.tables.emplace_back();
+  report.tables.back().bytes_total = 5000;
+  seen.report = std::make_shared<StatusReport>(report);
+  EXPECT_THAT(metrics_text(seen), HasSubstr("pgbaton_copy_left_bytes{replica=\"\"} 5000\n"));
+  seen.copy.emplace();
+  EXPECT_THAT(metrics_text(seen), AllOf(Not(HasSubstr("pgbaton_copy_left")), HasSubstr("pgbaton_copy_rows_total")));
+  seen.copy->running = true;
+  seen.copy->bytes_total = 700;
+  EXPECT_THAT(metrics_text(seen), HasSubstr("pgbaton_copy_left_bytes{replica=\"\"} 700\n"));
+}
+
 TEST(MetricsTest, AStreamThatHasEndedIsNotOneWithoutConnection) {
   auto seen = following();
   seen.stream->running = false;
