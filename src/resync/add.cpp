@@ -39,7 +39,8 @@ void require_addable(const catalog::Table& table, const state::Replica& replica,
     refuse(table, ErrorKind::preflight, "it is a partition of a table that the replica has",
            "`pgbaton follow --drift add-columns` takes in new partitions when their first row comes.");
   if (table.persistence == 'u')
-    refuse(table, ErrorKind::preflight, "it is unlogged: its rows are in no stream", "Make it on the target by hand.");
+    refuse(table, ErrorKind::preflight, "it is unlogged: its rows are in no stream",
+           "ALTER TABLE … SET LOGGED on the source first, or do without its rows on the target.");
   if (table.kind == 'r' && table.identity == catalog::Identity::unusable && replica.publication_inserts.empty())
     refuse(table, ErrorKind::preflight,
            "it has no usable identity (" + table.identity_reason +

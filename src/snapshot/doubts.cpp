@@ -268,7 +268,9 @@ void DoubtFinder::look_at_unknown(const catalog::Table& table) {
     return add(table.name, DoubtKind::outside,
                "was created on the source after the copy was planned and is not part of this replica: its rows are not "
                "on the target",
-               "`pgbaton resync --add` takes it in");
+               table.persistence == 'u' ? "unlogged, it is in no stream: ALTER TABLE " + table.name.quoted() +
+                                              " SET LOGGED; then `pgbaton resync --add` takes it in"
+                                        : "`pgbaton resync --add` takes it in");
   if (is_published(table)) {
     const bool made = target_by_name_.contains(table.name), has_rows = table.bytes > 0;
     if (made && !has_rows) return;  // its first row is met by the stream

@@ -8,6 +8,7 @@
 #include <pgbaton/source/publication.hpp>
 #include <pgbaton/source/slot.hpp>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -20,30 +21,44 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What the replica carries, and no other table of that server; partitioned ones stand for their partitions.
-CloneOptions choice(pg::Control& from, state::Store& store, const WayBackRequest& request) {
+using Notes = std::map<QualifiedName, std::string>;
+
+// Tables of the replica whose rows are not carried, and why.
+Notes skipped_tables(const std::vector<state::TableState>& tables) {
+  Notes notes;
+  for (const auto& table : tables)
+    if (table.phase == state::TablePhase::skipped) notes.emplace(table.name, table.note);
+  return notes;
+}
+
+// What the replica carries, and no other table of that server; partitioned ones stand for their partitions. What it
+// knows and does not carry stays known.
+CloneOptions choice(pg::Control& from, const std::vector<state::TableState>& tables, const WayBackRequest& request) {
   std::set<QualifiedName> carried;
-  for (const auto& table : store.load_tables(request.replica))
+  for (const auto& table : tables)
     if (table.phase != state::TablePhase::skipped && !table.detached) carried.insert(table.name);
+  const auto skipped = skipped_tables(tables);
   CloneOptions options;
   options.names = way_back_names(ReplicaNames(request.replica.name), request.reversed);
   options.guard = state::GuardKind::none;
   for (const auto& table : catalog::load_tables(from, {}, Side::target))
     if (table.kind == 'r' && !carried.contains(table.name))
-      options.filter.exclude_tables.push_back(table.name.quoted());
+      (skipped.contains(table.name) ? options.filter.exclude_data : options.filter.exclude_tables)
+          .push_back(table.name.quoted());
   return options;
 }
 
-Json tables_of(const TablePlan& plan) {
+Json tables_of(const TablePlan& plan, const Notes& skipped) {
   Json tables = Json::array();
   for (const auto& job : plan.jobs) {
     const auto& state = job.state;
+    const auto known = skipped.find(state.name);
     tables.push_back({{"schema_name", state.name.schema},
                       {"table_name", state.name.name},
                       {"source_oid", state.source_oid},
                       {"skipped", state.phase == state::TablePhase::skipped},
                       {"inserts_only", state.inserts_only},
-                      {"note", state.note},
+                      {"note", known != skipped.end() && job.table.kind == 'r' ? known->second : state.note},
                       {"source_shape", Json::parse(state.source_shape)}});
   }
   return tables;
@@ -61,7 +76,7 @@ Json options_of(const state::Replica& replica, const catalog::Server& from) {
 }
 
 Json record_of(const WayBackRequest& request, const TablePlan& plan, const catalog::Server& from,
-               const std::string& slot) {
+               const std::string& slot, const Notes& skipped) {
   return Json{{"generation", new_uuid()},
               {"direction", request.reversed ? "forward" : std::string(state::kReverse)},
               {"source_system_id", std::to_string(from.system_identifier)},
@@ -72,7 +87,7 @@ Json record_of(const WayBackRequest& request, const TablePlan& plan, const catal
               {"publication_inserts", plan.publications.publication_inserts},
               {"options", options_of(request.replica, from)},
               {"publication_state", nullptr},
-              {"tables", tables_of(plan)}};
+              {"tables", tables_of(plan, skipped)}};
 }
 
 }  // namespace
@@ -89,9 +104,11 @@ void make_way_back(const WayBackRequest& request, const std::stop_token& stop) {
   auto from = pg::open_control(request.from, "way-back");
   state::Store store(*from);
   unmake_way_back(*from, request.replica);
-  const auto options = choice(*from, store, request);
+  const auto tables = store.load_tables(request.replica);
+  const auto options = choice(*from, tables, request);
   const auto plan = plan_tables(*from, nullptr, options);
-  auto record = record_of(request, plan, catalog::load_server(*from, Side::target), options.names.base);
+  auto record =
+      record_of(request, plan, catalog::load_server(*from, Side::target), options.names.base, skipped_tables(tables));
   state::store_way_back(*from, request.replica, record.dump());
   PGBATON_FAILPOINT("way_back_recorded");
   source::create_publications(*from, plan.publications);

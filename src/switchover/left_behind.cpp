@@ -77,7 +77,10 @@ class LeftBehind {
       if (!lost || !told_.insert(table.name).second || !has_rows(table.name)) continue;
       add("table.skipped", table.name,
           "its rows are not carried" + (table.note.empty() ? std::string() : " (" + table.note + ")"),
-          "Move them by hand, or clone the database with them");
+          table.note.starts_with("unlogged")
+              ? fmt::format("Move them by hand, or ALTER TABLE {} SET LOGGED; and pgbaton clone --restart",
+                            table.name.quoted())
+              : "Move them by hand, or clone the database with them");
     }
   }
 
@@ -95,7 +98,9 @@ class LeftBehind {
           there ? "is not part of the replica: its rows are not carried"
                 : "is not part of the replica, and not on the "
                   "target",
-          fmt::format("pgbaton resync --add {}", table.name.quoted()));
+          fmt::format("{}pgbaton resync --add {}",
+                      table.persistence == 'u' ? fmt::format("ALTER TABLE {} SET LOGGED; ", table.name.quoted()) : "",
+                      table.name.quoted()));
     }
   }
 

@@ -1,4 +1,5 @@
 // What the fence holds, and when it goes: one pair of servers through switchover, rollback and finish.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "switchover/clients.hpp"
@@ -7,6 +8,7 @@ namespace pgbaton::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using Json = nlohmann::json;
 
 class FenceTest : public PairTest {
@@ -19,6 +21,7 @@ class FenceTest : public PairTest {
     // Rows of `ev_local` are changed by statements on three parents: a foreign table, one between them, and one that
     // is made an extension's.
     source().exec(
+        "create unlogged table scratch (id int);"
         "create table account (id bigint primary key, n int); insert into account select g, 0 from generate_series(1, "
         "10) g;"
         "create extension postgres_fdw; create server far foreign data wrapper postgres_fdw options (host "
@@ -80,6 +83,19 @@ TEST_F(FenceTest, HoldsEverythingThroughWhichRowsChangeAndGoesWithTheReplica) {
   EXPECT_EQ(again.out, "already switched over: nothing was changed\n");
   EXPECT_EQ(switch_over({"--undo"}).code, 2);
   expect_refused(source(), "an undo that was refused");
+  // Known as what it was, also to the stream that leads back.
+  target().exec("insert into scratch values (1)");
+  const auto looked = switch_over({"--rollback", "--dry-run", "--json"});
+  EXPECT_EQ(looked.code, 3) << looked;
+  std::string told;
+  const auto report = Json::parse(looked.out, nullptr, false);
+  for (const auto& finding : report["findings"])
+    if (finding["object"] == "\"public\".\"scratch\"")
+      told += finding["id"].get<std::string>() + ": " + finding["remedy"].get<std::string>() + "\n";
+  EXPECT_THAT(told, StartsWith("table.skipped: Move them by hand, or ALTER TABLE \"public\".\"scratch\" SET LOGGED"))
+      << looked;
+  EXPECT_EQ(std::ranges::count(told, '\n'), 1) << looked;
+  target().exec("delete from scratch");
   auto session = target().session();
   session.exec("begin; insert into account values (11, 0); prepare transaction 'open'");
   const auto refused = switch_over({"--rollback"});
