@@ -125,10 +125,21 @@ Given collect(Parser& parser) {
   return given;
 }
 
+// CLI11 says "--source: 1 required TEXT missing".
+[[noreturn]] void refuse_without_value(std::string_view text) {
+  const auto flag = text.substr(0, text.find(':'));
+  const OptionSpec* spec = flag.starts_with("--") ? find_option(flag.substr(2)) : nullptr;
+  if (spec == nullptr) throw usage(std::string(text), "pgbaton --help lists the options.");
+  throw usage(fmt::format("--{}: a value is missing", spec->name),
+              fmt::format("Write --{} {}.", spec->name, spec->value));
+}
+
 void parse_words(Parser& parser, std::vector<std::string> words) {
   std::ranges::reverse(words);  // CLI11 takes them from the back
   try {
     parser.app.parse(std::move(words));
+  } catch (const CLI::ArgumentMismatch& error) {
+    refuse_without_value(error.what());
   } catch (const CLI::ParseError& error) {
     // Its text names the option; the value, which may be secret, stands only in conversion errors, and every option
     // here is text for CLI11.

@@ -12,6 +12,17 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 
 }  // namespace
 
+// Lines come every 10 s: the first one may find tables that have been copied for seconds, and says how fast they go.
+void CopyPace::begin(double share, Clock::time_point now) {
+  copying_since_ = now;
+  share_before_ = share;
+  double bytes_per_second = 0;
+  for (const auto& table : progress_.in_flight.list())
+    if (const double seconds = seconds_between(table->since, now); !table->indexing && seconds > 0)
+      bytes_per_second += static_cast<double>(table->bytes.load()) / seconds;
+  bytes_rate_.begin(progress_.bytes, bytes_per_second, now);
+}
+
 CopyPace::Look CopyPace::look(Clock::time_point now) {
   Look look;
   std::int64_t in_hand = 0;
@@ -21,7 +32,7 @@ CopyPace::Look CopyPace::look(Clock::time_point now) {
   look.share = share_of_tables(progress_.tables_done, look.size_copied);
   // From when the first table is copied: what an earlier run has copied is no speed of this one.
   if (progress_.step == copy::Step::tables) {
-    if (!copying_since_) copying_since_ = now, share_before_ = look.share;
+    if (!copying_since_) begin(look.share, now);
     bytes_per_second_ = static_cast<std::int64_t>(bytes_rate_.update(progress_.bytes, now));
     rows_per_second_ = static_cast<std::int64_t>(rows_rate_.update(progress_.rows, now));
   }

@@ -42,9 +42,9 @@ std::vector<std::string> load_materialized_views(pg::Control& target) {
 
 std::string missed_writes_text(const catalog::WriteCounts& counts) {
   return fmt::format(
-      "{} has had {} UPDATEs and {} DELETEs on the source since its statistics were reset; without a usable identity "
+      "{} has had {} and {} on the source since its statistics were reset; without a usable identity "
       "only INSERT and TRUNCATE are replicated",
-      counts.name.quoted(), counts.updates, counts.deletes);
+      counts.name.quoted(), counted(counts.updates, "UPDATE"), counted(counts.deletes, "DELETE"));
 }
 
 std::vector<std::string> not_streamed(pg::Control& source, pg::Control& target,

@@ -31,8 +31,10 @@ const std::array kOptions = {
     OptionSpec{
         "until", "WHAT", &Options::until, kClone | kFollow, false, "caught-up",
         "caught-up: end when a source position is durably applied; clone reads it after the copy, follow at start"},
-    OptionSpec{"until-lsn", "LSN", &Options::until_lsn, kFollow, false, "",
-               "apply exactly the transactions whose end LSN is at or below this one, then end"},
+    OptionSpec{
+        "until-lsn", "LSN", &Options::until_lsn, kFollow, false, "",
+        "apply exactly the transactions whose end LSN is at or below this one, then end; exit 2 when the target is "
+        "beyond it already"},
     OptionSpec{
         "dry-run", "", &Options::dry_run, kClone | kSwitchover, false, "",
         "print the plan and change nothing; switchover: what each step will take, measured under the load as it is"},

@@ -13,10 +13,15 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 }
 }  // namespace
 
+void Rate::begin(std::int64_t value, double rate, Clock::time_point now) {
+  first_ = last_ = now;
+  value_ = value;
+  rate_ = rate;
+}
+
 double Rate::update(std::int64_t value, Clock::time_point now) {
   if (!first_) {
-    first_ = last_ = now;
-    value_ = value;
+    begin(value, 0, now);
     return 0;
   }
   double seconds = seconds_between(*last_, now);

@@ -183,6 +183,17 @@ Json waiting_document(const StatusReport& report) {
   return list;
 }
 
+Json fences_document(const StatusReport& report) {
+  Json list = Json::array();
+  for (const auto& fence : report.fences)
+    list.push_back({{"side", to_string(fence.side)},
+                    {"standing", to_string(fence.standing)},
+                    {"attempt", fence.attempt > 0 ? Json(fence.attempt) : Json(nullptr)},
+                    {"message", fence.message},
+                    {"remedy", text_or_null(fence.remedy)}});
+  return list;
+}
+
 Json troubles_document(const StatusReport& report) {
   Json list = Json::array();
   for (const auto& event : report.troubles)
@@ -229,6 +240,7 @@ std::string status_json(const StatusReport& report) {
       {"history_break", history_break_document(report)},
       {"recent", troubles_document(report)},
       {"waiting", waiting_document(report)},
+      {"fences", fences_document(report)},
       {"doubts", doubts_document(report.doubts)},
       {"source_problem", text_or_null(report.source_problem)},
       {"warnings", report.warnings}};

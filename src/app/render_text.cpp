@@ -206,9 +206,21 @@ std::string time_text(std::string_view iso_utc) {
   return text + " UTC";
 }
 
+namespace {
+
+std::string fence_lines(const StatusReport& report) {
+  std::string text;
+  for (const auto& fence : report.fences)
+    text += line("CLOSED", fence.message + (fence.remedy.empty() ? "" : "; " + fence.remedy));
+  return text;
+}
+
+}  // namespace
+
 std::string status_text(const StatusReport& report) {
   if (!report.replica) {
     std::string text = line("replica", report.name) + line("phase", "none: the target knows no such replica");
+    text += fence_lines(report);
     for (const auto& warning : report.warnings) text += line("WARNING", warning);
     return text;
   }
@@ -224,7 +236,8 @@ std::string status_text(const StatusReport& report) {
                                  size_text(report.bytes_done()), size_text(report.bytes_total())));
   text += line("applied", fmt::format("{}, {} since the copy", counted(progress.transactions, "transaction"),
                                       counted(progress.changes, "change")));
-  text += guard_lines(report) + last_error_lines(report) + trouble_lines(report) + waiting_lines(report);
+  text += fence_lines(report) + guard_lines(report) + last_error_lines(report) + trouble_lines(report) +
+          waiting_lines(report);
   for (const auto& doubt : report.doubts)
     text += line(doubt.kind == state::DoubtKind::outside ? "NOT THERE" : "IN DOUBT",
                  fmt::format("{} {}; {}", doubt.table.quoted(), doubt.reason, doubt.remedy));

@@ -6,6 +6,8 @@
 #include <pgbaton/snapshot/way_back.hpp>
 #include <pgbaton/state/switchover.hpp>
 
+#include <algorithm>
+
 #include "direction.hpp"
 
 namespace pgbaton::app {
@@ -17,6 +19,23 @@ stream::Until wanted_end(const Context& context) {
   if (!options.until_lsn.empty()) return stream::UntilEndLsn{require_lsn(options.until_lsn, "--until-lsn")};
   if (options.until == "caught-up") return stream::UntilApplied{current_barrier(context)};
   return stream::OpenEnded{};
+}
+
+// The end must not be behind what the target holds already: then it would not be exactly the transactions up to there.
+// Nobody knows whether one has ended between the two positions.
+void require_not_passed(state::Store& store, const state::Replica& replica, const stream::Until& until) {
+  const auto* end = std::get_if<stream::UntilEndLsn>(&until);
+  if (end == nullptr) return;
+  Lsn held_lsn = store.load_progress(replica).applied_lsn;
+  for (const auto& table : store.load_tables(replica))
+    if (!table.detached && table.phase != state::TablePhase::skipped) held_lsn = std::max(held_lsn, table.boundary);
+  if (held_lsn <= end->lsn) return;
+  throw Error(ErrorKind::usage, fmt::format("--until-lsn {}: this position has passed, replica {} is at {} already",
+                                            to_string(end->lsn), replica.name, to_string(held_lsn)))
+      .side(Side::target)
+      .lsn(end->lsn)
+      .hint(
+          fmt::format("What is applied stays: give {} or a later position. Nothing was changed.", to_string(held_lsn)));
 }
 
 // Whether it was a switchover that ended the stream; then the generation that may come back.
@@ -64,6 +83,7 @@ RunResult follow_stream(const Context& context, state::Store& store, state::Leas
   state::Replica replica = require_replica(context, store);
   if (replica.direction != state::kSwitched) snapshot::unmake_way_back(store.connection(), replica);
   stream::Until until = wanted_end(context);
+  require_not_passed(store, replica, until);
   bool bounded = !std::holds_alternative<stream::OpenEnded>(until);
   StreamRun run = run_stream(context, lease, replica, until, std::holds_alternative<stream::UntilApplied>(until));
   if (bounded) require_reached(run.ended);

@@ -246,6 +246,18 @@ void use_what_the_writer_saw(StatusReport& report) {
   report.source_flush_lsn = parse_lsn(seen->second).value_or(Lsn{});
 }
 
+// After a switchover that was given up the application finds the target closed; nothing else would say why.
+void look_for_fences(pg::Control& target, pg::Control* source, StatusReport& report) {
+  const ReplicaNames names(report.name);
+  const auto attempt = switchover::load_attempt(target, report.name);
+  const bool reverse = report.replica && report.replica->direction == state::kReverse;
+  const auto look = [&](pg::Control& server, Side side) {
+    if (auto fence = switchover::find_fence(server, side, names, attempt, reverse)) report.fences.push_back(*fence);
+  };
+  if (source != nullptr) look(*source, Side::source);
+  look(target, Side::target);
+}
+
 }  // namespace
 
 StatusReport load_status(const Context& context, const StatusWish& wish) {
@@ -259,6 +271,7 @@ StatusReport load_status(const Context& context, const StatusWish& wish) {
   if (report.replica && wish.events > 0) load_events(store, report, wish.events);
   const auto source = ask_source(context, report);
   if (report.replica && source) look_at_history(context, store, *source, report);
+  look_for_fences(*target, source.get(), report);
   if (report.writer_holds && report.writer.age_seconds >= 0) use_what_the_writer_saw(report);
   report.warnings = warnings(report);
   return report;

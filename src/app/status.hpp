@@ -7,6 +7,7 @@
 #include <pgbaton/source/wal_hold.hpp>
 #include <pgbaton/state/doubt.hpp>
 #include <pgbaton/state/store.hpp>
+#include <pgbaton/switchover/standing.hpp>
 
 #include <map>
 #include <optional>
@@ -43,7 +44,8 @@ struct StatusReport {
   std::optional<catalog::HeldSnapshot> snapshot;
   std::optional<source::WalHold> wal;  // of all of the replica's slots
   WalLimit wal_limit;
-  std::vector<catalog::Waiting> waiting;  // behind our locks on the source
+  std::vector<catalog::Waiting> waiting;          // behind our locks on the source
+  std::vector<switchover::StandingFence> fences;  // which of the sides that answer take no writes
   std::vector<std::string> warnings;
   // Only as wished: the last moments but for single tables and cuts, and the last comparison.
   std::vector<state::Event> events;

@@ -31,6 +31,8 @@ std::unique_ptr<View> stream_view(std::function<stream::StreamStatus()> status);
 class Rate {
  public:
   double update(std::int64_t value, Clock::time_point now);
+  // The first value, when the rate of the time before is known by other means: what the next look replaces.
+  void begin(std::int64_t value, double rate, Clock::time_point now);
 
  private:
   std::optional<Clock::time_point> first_, last_;
@@ -54,6 +56,7 @@ class CopyPace {
 
  private:
   const copy::CopyProgress& progress_;
+  void begin(double share, Clock::time_point now);
   std::optional<Clock::time_point> copying_since_;
   double share_before_ = 0;
   std::int64_t bytes_per_second_ = 0, rows_per_second_ = 0;

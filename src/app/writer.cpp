@@ -1,5 +1,6 @@
 #include "writer.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/catalog/server.hpp>
@@ -10,6 +11,7 @@
 #include <pgbaton/state/doubt.hpp>
 
 #include <algorithm>
+#include <ctime>
 
 #include "known.hpp"
 #include "layout.hpp"
@@ -177,9 +179,32 @@ void require_reached(stream::Ended ended) {
   }
 }
 
+// As the stream waits for a source that is away, so does what it begins with.
 Lsn current_barrier(const Context& context) {
-  auto source = pg::open_control(context.source(), "barrier");
-  return source::emit_barrier(*source);
+  const auto give_up_after = context.options.give_up_after.value_or(kGiveUpAfter);
+  const auto begun = Clock::now();
+  const auto since = std::time(nullptr);
+  Backoff backoff;
+  for (;;) {
+    try {
+      auto source = pg::open_control(context.source(), "barrier");
+      return source::emit_barrier(*source);
+    } catch (const Error& error) {
+      const auto passed = std::chrono::duration_cast<Milliseconds>(Clock::now() - begun);
+      if (error.action() != Action::retry) throw;
+      if (passed >= give_up_after)
+        throw Error(ErrorKind::timed_out, fmt::format("the source has not answered for {}; last error: {}",
+                                                      format_duration(passed), error.message()))
+            .side(Side::source)
+            .sqlstate(error.sqlstate())
+            .hint("Nothing is lost: run the same command again when the server is back.");
+      const auto pause = std::min(backoff.next(), std::max(give_up_after - passed, Milliseconds(1)));
+      log::warning("the source has not answered since {:%H:%M:%S} UTC ({}, --give-up-after {}): {}; trying again in {}",
+                   fmt::gmtime(since), format_duration(passed), format_duration(give_up_after), error.message(),
+                   format_duration(pause));
+      if (!sleep_for(pause, context.stop)) require_reached(stream::Ended::stopped);
+    }
+  }
 }
 
 }  // namespace pgbaton::app

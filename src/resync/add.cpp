@@ -22,7 +22,19 @@ namespace {
   throw Error(kind, why).table(table.name.quoted()).hint(hint);
 }
 
-void require_addable(const catalog::Table& table, const state::Replica& replica,
+// As a whole, so that partitions attached later are in the stream, too.
+bool publishes_root(pg::Control& source, const state::Replica& replica, catalog::Oid root) {
+  return pg::control(Side::source, "looking for a partitioned table in the publications", [&] {
+    pqxx::nontransaction tx(source);
+    return !tx.exec_params(
+                  "select from pg_catalog.pg_publication p join pg_catalog.pg_publication_rel r on r.prpubid = p.oid "
+                  "where r.prrelid = $1 and p.pubname in ($2, $3)",
+                  root, replica.publication, replica.publication_inserts)
+                .empty();
+  });
+}
+
+void require_addable(pg::Control& source, const catalog::Table& table, const state::Replica& replica,
                      const std::vector<state::TableState>& states) {
   const auto state = std::ranges::find(states, table.name, &state::TableState::name);
   if (state != states.end() && !state->detached)
@@ -36,8 +48,13 @@ void require_addable(const catalog::Table& table, const state::Replica& replica,
   if (table.root_oid != 0 &&
       std::ranges::find(states, table.root_oid, &state::TableState::source_oid) != states.end() &&
       state == states.end())
-    refuse(table, ErrorKind::preflight, "it is a partition of a table that the replica has",
-           "`pgbaton follow --drift add-columns` takes in new partitions when their first row comes.");
+    publishes_root(source, replica, table.root_oid)
+        ? refuse(table, ErrorKind::preflight, "it is a partition of a table that the replica has",
+                 "`pgbaton follow --drift add-columns` takes in new partitions when their first row comes.")
+        : refuse(table, ErrorKind::preflight,
+                 "it is a partition of a table whose partitions are published one by one, and of those attached later "
+                 "no stream can take in any",
+                 "`pgbaton clone --restart` begins anew, with this partition.");
   if (table.persistence == 'u')
     refuse(table, ErrorKind::preflight, "it is unlogged: its rows are in no stream",
            "ALTER TABLE … SET LOGGED on the source first, or do without its rows on the target.");
@@ -67,7 +84,7 @@ std::vector<QualifiedName> find_new_tables(pg::Control& source, state::Store& ta
   const auto states = target.load_tables(replica);
   std::vector<QualifiedName> result;
   for (const auto& table : matching_tables(source, arguments)) {
-    require_addable(table, replica, states);
+    require_addable(source, table, replica, states);
     result.push_back(table.name);
   }
   std::ranges::sort(result);

@@ -11,6 +11,8 @@ namespace pgbaton::snapshot {
 namespace {
 
 constexpr int kOldestMajor = 12, kNewestMajor = 18, kFailoverSlots = 17;
+constexpr std::string_view kMayBeAnothers =
+    "It may belong to another replica: choose another --name. If it is left over: ";
 
 void check_versions(const catalog::Server& server, Findings& findings) {
   if (server.major() < kOldestMajor)
@@ -111,14 +113,28 @@ void check_rights(const CheckOptions& options, const catalog::Server& server, Fi
                                  quote_identifier(server.database), quote_identifier(server.user)));
 }
 
+// A slot's name is unique in its cluster: that of another database is a replica of that database, or was one.
+void check_slot_name(const std::string& name, const catalog::Server& server, pg::Control& source, Findings& findings) {
+  const auto slot = source::load_slot(source, name);
+  if (!slot) return;
+  const auto drop = fmt::format("SELECT pg_drop_replication_slot({});", quote_literal(name));
+  if (slot->database == server.database)
+    return findings.blocker("source.slot_exists", name, "a slot of this name exists and the target knows nothing of it",
+                            fmt::format("{}{}", kMayBeAnothers, drop));
+  const auto database = slot->database.empty() ? "no database: it is a physical one"
+                                               : fmt::format("database {}", quote_identifier(slot->database));
+  findings.blocker("source.slot_exists", name,
+                   fmt::format("a slot of this name exists in the cluster, and belongs to {}; names of slots are "
+                               "unique in a cluster",
+                               database),
+                   fmt::format("Choose another --name. Only if nothing uses it any more: {}", drop));
+}
+
 // Objects of our names that no state of ours knows are never adopted.
-void check_names(const CheckOptions& options, pg::Control& source, Findings& findings) {
+void check_names(const CheckOptions& options, const catalog::Server& server, pg::Control& source, Findings& findings) {
   if (options.resume) return;
   const auto& names = options.clone.names;
-  constexpr std::string_view kRemedy = "It may belong to another replica: choose another --name. If it is left over: ";
-  if (source::load_slot(source, names.base))
-    findings.blocker("source.slot_exists", names.base, "a slot of this name exists and the target knows nothing of it",
-                     fmt::format("{}SELECT pg_drop_replication_slot({});", kRemedy, quote_literal(names.base)));
+  check_slot_name(names.base, server, source, findings);
   if (!options.clone.publication.empty()) return;
   for (const auto& publication : {names.base, names.publication_inserts})
     if (source::publication_exists(source, publication))
@@ -126,7 +142,7 @@ void check_names(const CheckOptions& options, pg::Control& source, Findings& fin
                        "a publication of this name exists and the target knows nothing of it",
                        fmt::format("If an administrator made it for this replica, name it: --publication {}. {}DROP "
                                    "PUBLICATION {};",
-                                   names.base, kRemedy, quote_identifier(publication)));
+                                   names.base, kMayBeAnothers, quote_identifier(publication)));
 }
 
 // Creating a slot waits for every one of these. They may end in time, so they are no blockers here.
@@ -164,7 +180,7 @@ void check_source_server(const CheckOptions& options, CheckSide& source, Finding
     check_slot_failover(options, source, findings);
     check_headroom(source.server, findings);
     check_rights(options, source.server, findings);
-    check_names(options, connection, findings);
+    check_names(options, source.server, connection, findings);
     check_open_transactions(options, connection, findings);
     check_reserved_schema(source, findings);
     check_fence(source, findings);

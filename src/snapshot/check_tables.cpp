@@ -66,8 +66,15 @@ void check_kind(const copy::CopyJob& job, Findings& findings) {
                   "has children by inheritance: each is copied as its own table");
 }
 
-void check_partitioned(const catalog::Table& table, const TablePlan& plan, Findings& findings) {
+void check_partitioned(const catalog::Table& table, const TablePlan& plan, int version, Findings& findings) {
   if (table.kind != 'p' || table.root_oid != 0) return;
+  if (version < kFirstToPublishRoots)
+    return findings.warning(
+        "table.partitioned", table.name.quoted(),
+        fmt::format("partitioned, its partitions are published one by one, because version {} publishes no partitioned "
+                    "table: those attached later are not streamed",
+                    version / 10000),
+        "Make partitions that will be needed soon before the clone; `pgbaton clone --restart` takes in later ones.");
   const auto& published = plan.publications.tables;
   if (std::ranges::find(published, table.name) != published.end())
     return findings.note("table.partitioned", table.name.quoted(),
@@ -240,7 +247,7 @@ void check_source_tables(const CheckOptions& options, CheckSide& source, const T
   for (const auto& job : plan.jobs) {
     check_keyless(options, job, findings);
     check_kind(job, findings);
-    check_partitioned(job.table, plan, findings);
+    check_partitioned(job.table, plan, connection.server_version(), findings);
   }
   check_guards(plan, findings);
   if (!options.clone.publication.empty()) check_publication(connection, options.clone.publication, plan, findings);

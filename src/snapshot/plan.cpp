@@ -1,5 +1,6 @@
 // A partitioned table is published at its root when the root and all of its leaves have a usable identity and all of
-// them are wanted: then leaves attached later are in the stream, too. Otherwise the leaves are published by name.
+// them are wanted: then leaves attached later are in the stream, too. Otherwise, and on 12, which publishes no
+// partitioned table, the leaves are published by name.
 // Either way (publish_via_partition_root is off) rows arrive under the leaf's name, and only leaves are copied.
 #include "plan.hpp"
 
@@ -121,7 +122,8 @@ class Planner {
         kept_(catalog::apply_filter(all_, options.filter)),
         without_data_(without_data(kept_, options.filter)),
         inheritance_(inheritance_members(source)),
-        published_by_target_(load_publications(target)) {
+        published_by_target_(load_publications(target)),
+        publishes_roots_(source.server_version() >= kFirstToPublishRoots) {
     for (const auto& table : kept_) by_oid_[table.oid] = &table;
     find_roots();
   }
@@ -153,7 +155,7 @@ class Planner {
   void find_roots() {
     for (const auto& root : kept_) {
       if (!is_root(root)) continue;
-      bool publish = root.identity != Identity::unusable;
+      bool publish = publishes_roots_ && root.identity != Identity::unusable;
       bool guard = column_reason(root).empty();
       for (const auto& leaf : all_) {
         if (leaf.root_oid != root.oid) continue;
@@ -233,6 +235,7 @@ class Planner {
   const std::vector<Table> all_, kept_;
   const std::set<Oid> without_data_, inheritance_;
   const OwnPublications published_by_target_;
+  const bool publishes_roots_;
   std::map<Oid, const Table*> by_oid_;  // kept ones
   std::set<Oid> published_roots_, guarded_roots_;
 };

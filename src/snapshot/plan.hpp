@@ -11,6 +11,9 @@
 
 namespace pgbaton::snapshot {
 
+// 12 has publications, but not of partitioned tables (version number of the server).
+inline constexpr int kFirstToPublishRoots = 130000;
+
 struct TablePlan {
   // Leaves and plain tables that are copied, and those that are recorded as skipped, with the reason: partitioned
   // tables (their rows are in the leaves), unlogged ones, those of --exclude-data.

@@ -72,12 +72,15 @@ std::optional<SwitchoverAttempt> load_switchover(pg::Control& target, const std:
     if (tx.exec1("select to_regclass('pgbaton.request') is null")[0].as<bool>()) return std::nullopt;
     const auto rows = tx.exec_params(
         "select id, state = 'taken', coalesce(result ->> 'outcome', '') = 'flipped', coalesce(result ->> "
-        "'barrier_lsn', '0/0') from pgbaton.request where replica = $1 and kind = 'switchover' order by id desc limit "
-        "1",
+        "'barrier_lsn', '0/0'), (payload ->> 'host') || ', pid ' || (payload ->> 'pid'), "
+        "to_char(taken_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS \"UTC\"'), result ->> 'reason' "
+        "from pgbaton.request where replica = $1 and kind = 'switchover' order by id desc limit 1",
         replica);
     if (rows.empty()) return std::nullopt;
-    return SwitchoverAttempt{rows[0][0].as<std::int64_t>(), rows[0][1].as<bool>(), rows[0][2].as<bool>(),
-                             require_lsn(rows[0][3].c_str(), "the barrier")};
+    return SwitchoverAttempt{rows[0][0].as<std::int64_t>(),  rows[0][1].as<bool>(),
+                             rows[0][2].as<bool>(),          require_lsn(rows[0][3].c_str(), "the barrier"),
+                             rows[0][4].as<std::string>(""), rows[0][5].as<std::string>(""),
+                             rows[0][6].as<std::string>("")};
   });
 }
 

@@ -200,9 +200,9 @@ std::string Conductor::prepare() {
   try {
     log::info("counting both sides at a cut: open write transactions are waited for, up to {}",
               format_duration(settings_.transaction_wait));
-    const auto counted = count_live();
+    const auto seen = count_live();
     counted_live_ = true;
-    return fmt::format("{} tables, {} rows on both sides at a cut", counted.tables, counted.rows);
+    return fmt::format("{}, {} on both sides at a cut", counted(seen.tables, "table"), counted(seen.rows, "row"));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::timed_out) throw;
     until_writer_is_free();

@@ -66,7 +66,7 @@ class DryRun {
     const auto tables = counted_tables(options_, store, replica, *source);
     auto writer = stream::OwnWriter::start(options_.stream, options_.names.name, options_.verify.on_stream_error);
     steps_.add({"fence", estimate(kFenceFixed, kFencePerTable, tables.size()), true,
-                fmt::format("estimated for {} tables; nobody was fenced", tables.size())});
+                fmt::format("estimated for {}; nobody was fenced", counted(std::ssize(tables), "table"))});
     add_hooks();
     measure(*source, *target, replica, tables, writer.get());
     steps_.add({"flip", estimate(kFlipFixed, kFlipPerTable, tables.size()), true, "estimated"});
@@ -111,7 +111,7 @@ class DryRun {
         if (!report.equal())
           throw Error(ErrorKind::differences, fmt::format("{} rows differ", report.differences_total))
               .hint("`pgbaton verify` names them; `pgbaton verify --repair` mends them.");
-        return fmt::format("{} tables compared, equal", report.tables.size());
+        return fmt::format("{} compared, equal", counted(std::ssize(report.tables), "table"));
       });
     }
   }
@@ -119,8 +119,9 @@ class DryRun {
   // Both sides move, so the numbers say nothing: only how long it takes does.
   std::string rest_note(const std::vector<Count>& tables) {
     try {
-      const auto counted = count_at_rest(options_, tables);
-      return fmt::format("measured: {} tables, {} more do not fit into verify-limit", counted.tables, counted.left_out);
+      const auto seen = count_at_rest(options_, tables);
+      return fmt::format("measured: {}, {} more do not fit into verify-limit", counted(seen.tables, "table"),
+                         seen.left_out);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::differences) throw;
       return "measured; counts of sides that move are not compared";

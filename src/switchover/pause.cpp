@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
+#include <pgbaton/base/words.hpp>
 #include <pgbaton/catalog/member.hpp>
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/copy/deferrable.hpp>
@@ -49,7 +50,8 @@ std::string Conductor::fence() {
   verify_fence(*fence_, fenced_);
   require_nothing_prepared();
   hook("hook-fenced", settings_.hook_fenced);
-  return fmt::format("{} tables, try {}, {} sessions ended", fenced_.size(), closed.attempts, closed.terminated);
+  return fmt::format("{}, try {}, {} ended", counted(std::ssize(fenced_), "table"), closed.attempts,
+                     counted(closed.terminated, "session"));
 }
 
 void Conductor::come_near() {
@@ -139,17 +141,18 @@ std::string Conductor::barrier() {
 
 std::string Conductor::compare() {
   if (settings_.verification == "counts") {
-    const auto counted = count_at_rest(options_, tables_);
-    auto note = fmt::format("{} tables, {} rows on both sides", counted.tables, counted.rows);
-    if (counted.left_out > 0)
-      note += fmt::format("; {} more {}", counted.left_out,
+    const auto seen = count_at_rest(options_, tables_);
+    auto note = fmt::format("{}, {} on both sides", counted(seen.tables, "table"), counted(seen.rows, "row"));
+    if (seen.left_out > 0)
+      note += fmt::format("; {} more {}", seen.left_out,
                           counted_live_ ? "were counted before the pause only"
                                         : "were not counted: no time for them here, and no cut before");
     return note;
   }
   const auto compared = verify::run(without_unsent(options_, store_.load_tables(replica_)), stop_);
   if (compared.equal())
-    return fmt::format("{} tables, {} rows compared, equal", compared.tables.size(), compared.rows());
+    return fmt::format("{}, {} compared, equal", counted(std::ssize(compared.tables), "table"),
+                       counted(static_cast<std::int64_t>(compared.rows()), "row"));
   throw Error(ErrorKind::differences, fmt::format("{} rows differ", compared.differences_total))
       .hint("`pgbaton verify` names them; `pgbaton verify --repair` mends them.");
 }

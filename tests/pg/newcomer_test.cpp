@@ -39,6 +39,7 @@ class NewcomerTest : public PairTest {
   }
   void expect_while_it_streams(const std::string& file);
   void expect_when_nobody_streams(const std::string& file);
+  void expect_of_positions(const std::string& file);
   void expect_without_the_name();
   void expect_of_the_end(const std::string& file);
   int files_ = 0;
@@ -71,6 +72,40 @@ void NewcomerTest::expect_when_nobody_streams(const std::string& file) {
   EXPECT_EQ(never.code, 5) << never;
   EXPECT_THAT(never.err, AllOf(HasSubstr("nothing has moved for 1.0 s while waiting for FF/0"), HasSubstr("HINT: ")));
   EXPECT_EQ(target().number("select count(*) from t"), 3) << "what came before the standstill is applied";
+  expect_of_positions(file);
+  // A source that is away is waited for, also when nothing has been streamed yet.
+  const auto away =
+      with(file, "follow",
+           {"--source", "host=127.0.0.1 port=1 dbname=shop", "--until", "caught-up", "--give-up-after", "1s"});
+  EXPECT_EQ(away.code, 5) << away;
+  EXPECT_THAT(away.err, AllOf(::testing::ContainsRegex("the source has not answered since ..:..:.. UTC .*refused"),
+                              HasSubstr("trying again in"), ::testing::ContainsRegex("ERROR: .*has not answered for 1"),
+                              HasSubstr("HINT: Nothing is lost")));
+}
+
+// "exactly the transactions with end LSN <= L": not what the target has left behind already.
+void NewcomerTest::expect_of_positions(const std::string& file) {
+  const auto applied = [&] {
+    return nlohmann::json::parse(with(file, "status", {"--json"}).out).at("lsn").at("applied").get<std::string>();
+  };
+  const auto at = applied();
+  const auto passed = with(file, "follow", {"--until-lsn", "0/100"});
+  EXPECT_EQ(passed.code, 2) << passed;
+  EXPECT_THAT(passed.err, AllOf(HasSubstr("--until-lsn 0/100: this position has passed"), HasSubstr(at + " already"),
+                                HasSubstr("HINT: "), Not(HasSubstr("reached"))));
+  for (int i = 0; i < 2; ++i) {
+    const auto equal = with(file, "follow", {"--until-lsn", at});
+    EXPECT_EQ(equal.code, 0) << equal;
+    EXPECT_EQ(applied(), at);
+  }
+  source().exec("insert into t values (4)");
+  const auto lsn = source().scalar("select pg_current_wal_flush_lsn()");
+  source().exec("insert into t values (5)");
+  for (int i = 0; i < 2; ++i) {
+    const auto exactly = with(file, "follow", {"--until-lsn", lsn});
+    EXPECT_EQ(exactly.code, 0) << "a script may say it twice" << exactly;
+    EXPECT_EQ(target().number("select max(id) from t"), 4);
+  }
 }
 
 void NewcomerTest::expect_without_the_name() {

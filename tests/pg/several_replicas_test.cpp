@@ -27,6 +27,19 @@ class SeveralReplicasTest : public PairTest {
     const auto result = Tool::run(arguments, Milliseconds(60'000));
     ASSERT_EQ(result.code, 0) << arguments[0] << ": " << result;
   }
+  // Names of slots are the cluster's: the one that hinders is another database's, and not to be dropped.
+  void slot_of_another_database() {
+    source().exec("create database neighbour");
+    const auto check = Tool::run({"check", "--name", "one", "--source", source().conninfo("neighbour")});
+    EXPECT_EQ(check.code, 3) << check;
+    EXPECT_THAT(check.out,
+                ::testing::AllOf(::testing::HasSubstr("belongs to database \"postgres\""),
+                                 ::testing::HasSubstr("Choose another --name. Only if nothing uses it any more: ")))
+        << check;
+    const auto same = Tool::run({"check", "--name", "one", "--source", source().conninfo()});
+    EXPECT_EQ(same.code, 3) << same;
+    EXPECT_THAT(same.out, ::testing::HasSubstr("a slot of this name exists and the target knows nothing of it"));
+  }
   static const Arguments& bounded() {
     static const Arguments more{"--until", "caught-up"};
     return more;
@@ -39,6 +52,7 @@ TEST_F(SeveralReplicasTest, S55_TwoTargetsOfOneSource) {
             "insert into log values ('live'); update t set v = v || 'x' where id = 1 + (random() * 499)::int");
   succeed(between("clone", source(), target(), "one", bounded()));
   succeed(between("clone", source(), second, "two", bounded()));
+  slot_of_another_database();
   Tool to_first(between("follow", source(), target(), "one")), to_second(between("follow", source(), second, "two"));
   ASSERT_TRUE(load.wait_done(load.done() + 200));
   load.stop();

@@ -56,6 +56,21 @@ class SwitchoverTest : public PairTest {
     expect_only(writable, closed, point);
     EXPECT_EQ(Clients::lost(file_, writable), "") << point;
   }
+  // The application finds the target closed, and nothing else says why.
+  void expect_status_of_given_up() {
+    const auto attempt = target().number("select max(id) from pgbaton.request where kind = 'switchover'");
+    const auto fences = Json::parse(run("status", {"--json"}).out).at("fences");
+    ASSERT_EQ(fences.size(), 1u) << fences;
+    EXPECT_EQ(fences[0].at("side"), "target");
+    EXPECT_EQ(fences[0].at("standing"), "given up");
+    EXPECT_EQ(fences[0].at("attempt"), attempt);
+    const auto text = run("status").out;
+    EXPECT_THAT(text, ::testing::ContainsRegex("CLOSED      the target takes no writes but pgbaton's: attempt " +
+                                               std::to_string(attempt) +
+                                               " \\(.*, pid .* UTC\\) of a switchover was given "
+                                               "up .*`pgbaton switchover --undo`"))
+        << text;
+  }
   static std::string slots(Cluster& server) {
     return server.scalar(
         "select coalesce(string_agg(slot_name, ' ' order by slot_name), '') from pg_replication_slots");
@@ -128,6 +143,7 @@ TEST_F(SwitchoverTest, KilledAtEveryStepExactlyOneSideTakesWrites) {
     killed_at(point, {}, source(), target());
     ASSERT_TRUE(fence_goes(source())) << point;
   }
+  expect_status_of_given_up();
   // What was made for the way back keeps no WAL when nobody goes it.
   EXPECT_EQ(slots(target()), "pgbaton__back");
   ASSERT_EQ(run("follow", {"--until", "caught-up"}).code, 0);

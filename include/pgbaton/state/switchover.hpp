@@ -17,6 +17,9 @@ struct SwitchoverAttempt {
   std::int64_t id = 0;
   bool running = false, flipped = false;
   Lsn barrier_lsn;
+  std::string conductor;  // "HOST, pid 4711"
+  std::string begun_at;   // in UTC
+  std::string reason;     // why it was given up; "" not known, or it was not
 };
 
 // By the holder of the lease, when its term has begun.

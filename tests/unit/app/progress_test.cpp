@@ -158,6 +158,20 @@ TEST_F(CopyViewTest, LineForALog) {
   EXPECT_EQ(line.find('\n'), line.npos);
 }
 
+// Lines come every 10 s: tables are copied for seconds when the first one says how fast they are.
+TEST_F(CopyViewTest, TheFirstLineOfARunningCopyHasItsRate) {
+  EXPECT_THAT(view->line(start), HasSubstr("preparing"));
+  progress.tables_total = 1;
+  progress.bytes_total = 100 << 20;
+  progress.step = copy::Step::tables;
+  tables.push_back(progress.in_flight.add("\"public\".\"big\"", false, 100 << 20));
+  tables.back()->bytes = 40 << 20;
+  progress.bytes = 40 << 20;
+  EXPECT_THAT(view->line(tables.back()->since + Milliseconds(10'000)), HasSubstr("(40 %), 4.0 MB/s"));
+  progress.bytes = 50 << 20;
+  EXPECT_THAT(view->line(tables.back()->since + Milliseconds(20'000)), HasSubstr("1.0 MB/s"));
+}
+
 TEST(StreamView, SaysWhatMatters) {
   stream::StreamStatus status;
   auto view = stream_view([&] { return status; });
