@@ -73,7 +73,7 @@ TEST_F(FinishTest, SaysWhatMayDifferAllTheSame) {
   const auto result = run("finish");
   EXPECT_EQ(result.code, 0) << result;
   for (const auto* words :
-       {R"(BUT  "public"."keyless" has had 1 UPDATEs)", "BUT  1 large object on the source and 0 on",
+       {R"(BUT  "public"."keyless" has had 1 UPDATE and)", "BUT  1 large object on the source and 0 on",
         R"(REFRESH MATERIALIZED VIEW "public"."seen";)"})
     EXPECT_THAT(result.out, ::testing::HasSubstr(words));
 }
