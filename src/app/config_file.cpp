@@ -61,14 +61,17 @@ struct Reader {
   }
 
   // Of two equal names in one map the library takes the last.
-  void require_once(const YAML::Node& node) const {
+  void require_once(const YAML::Node& node, int depth = 0) const {
+    constexpr int kDeepest = 20;  // an alias may lead back to what holds it
+    if (depth > kDeepest)
+      throw wrong(node, "maps and lists are nested too deeply", "No option needs more than two levels.");
     std::set<std::string> names;
     for (const auto& entry : node) {
       if (node.IsMap() && entry.first.IsScalar() && !names.insert(entry.first.Scalar()).second)
         throw wrong(entry.first, fmt::format("{} stands here for the second time", entry.first.Scalar()),
                     "Remove one of the two.");
       const YAML::Node& below = node.IsMap() ? entry.second : entry;
-      if (below.IsMap() || below.IsSequence()) require_once(below);
+      if (below.IsMap() || below.IsSequence()) require_once(below, depth + 1);
     }
   }
 
@@ -163,7 +166,7 @@ void load_config_file(const std::string& path, Options& options) {
         .hint("The file is YAML: one \"name: value\" per line; quote values that hold ': ' or '#'.");
   }
   Reader reader{path, options, split_lines(text.str()), {}};
-  if (documents.size() > 1)
+  if (documents.size() > 1 && !documents[1].IsNull())
     throw reader.wrong(documents[1], "a second document begins; of several, none is meant more than the others",
                        "Remove the line \"---\" before it, or keep each in a file of its own.");
   if (documents.empty() || documents[0].IsNull()) return;

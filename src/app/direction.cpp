@@ -112,26 +112,33 @@ bool follow_round(Context& context) {
   constexpr Milliseconds kPoll{200};
   // As long as hooks and a hand that runs the command again may take.
   const auto deadline = Deadline::after(std::chrono::minutes(30));
-  for (;;) {
+  // One look may fall between two statements of the switchover, or on a server that does not answer for once.
+  constexpr int kLooks = 10;
+  for (int same = 0; same < kLooks;) {
     switch (const auto direction = find_direction(context)) {
       case Direction::forward:
       case Direction::reverse: {
         const bool reversed = direction == Direction::reverse;
-        if (reversed == context.reversed) return false;
-        context.reversed = reversed;
-        return true;
+        if (reversed != context.reversed) {
+          context.reversed = reversed;
+          return true;
+        }
+        ++same;
+        break;
       }
       case Direction::rolled_back:
         context.reversed = false;
         return true;
       case Direction::without_way_back:
-        return false;
+        ++same;
+        break;
       case Direction::switching:
       case Direction::rolling_back:
         break;
     }
     if (deadline.passed() || !sleep_for(kPoll, context.stop)) return false;
   }
+  return false;
 }
 
 }  // namespace pgbaton::app

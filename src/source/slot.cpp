@@ -112,6 +112,24 @@ bool drop_slot(pg::Control& source, const std::string& name, bool terminate) {
   });
 }
 
+namespace {
+
+// An empty transaction with an id: its commit record has the WAL writer flush all that stands before it, also what open
+// transactions of other databases wrote, within three times wal_writer_delay (XLogSetAsyncXactLSN of xlog.c).
+void commit_anything(pg::Control& source) {
+  try {
+    pqxx::work transaction(source);
+    transaction.exec1("select txid_current()");
+    transaction.commit();
+  } catch (const pqxx::sql_error& error) {
+    log::debug("no transaction id: {}", error.what());  // a standby
+  } catch (...) {
+    pg::rethrow(Side::source, "committing an empty transaction");
+  }
+}
+
+}  // namespace
+
 Lsn emit_barrier(pg::Control& source) {
   // The message alone is not what to wait for: its LSN lies before the commit record that makes it visible. The flush
   // position read after the commit lies behind that record, and behind everything that committed before this call:
@@ -131,6 +149,7 @@ Lsn emit_barrier(pg::Control& source) {
   } catch (...) {
     pg::rethrow(Side::source, "emitting a barrier");
   }
+  commit_anything(source);
   return catalog::current_insert_lsn(source, Side::source);
 }
 

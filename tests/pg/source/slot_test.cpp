@@ -1,4 +1,5 @@
 // The first half of the handoff: slots, their snapshots, and what is left behind when it fails (nothing).
+#include <fmt/format.h>
 #include <stdlib.h>
 
 #include <optional>
@@ -303,6 +304,16 @@ TEST_P(SlotTest, BarrierLiesBehindEverythingCommittedBefore) {
   exec("set synchronous_commit = off; insert into t values (3)");
   const Lsn told = require_lsn(cluster().scalar("select pg_current_wal_insert_lsn()"), "LSN");
   EXPECT_GE(source::emit_barrier(*plain), told);
+  // What an open transaction wrote stands before it, and is flushed for its sake.
+  exec("alter system reset wal_writer_delay");
+  cluster().reload();
+  ASSERT_TRUE(cluster().wait_until("show wal_writer_delay", "200ms"));
+  auto open = cluster().session();
+  open.exec("begin; insert into t values (4)");
+  const Lsn behind = source::emit_barrier(*plain);
+  EXPECT_TRUE(cluster().wait_until(fmt::format("select pg_current_wal_flush_lsn() >= '{}'", to_string(behind)), "t",
+                                   Milliseconds(4000)));
+  open.exec("rollback");
   // Behind the header of a page that is not begun there is nothing to wait for.
   for (int i = 0; i < 3; ++i) {
     exec("select pg_switch_wal()");

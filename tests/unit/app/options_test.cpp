@@ -177,6 +177,7 @@ TEST(ConfigFile, ErrorsNameFileAndLine) {
               HasSubstr("F:3: there is no option \"slot_wiat\" | Did you mean slot-wait?"));
   EXPECT_THAT(message("jobs: 3\njobs: 4\n"), HasSubstr("F:2: jobs stands here for the second time"));
   EXPECT_THAT(message("jobs: 3\n---\njobs: 4\n"), HasSubstr("F:3: a second document begins"));
+  EXPECT_THAT(message("tables: &x [*x]\n"), HasSubstr("nested too deeply"));
   EXPECT_THAT(message("tables:\n  - {name: a.b,\n     where: x, where: y}\n"),
               HasSubstr("F:3: where stands here for the second time"));
   EXPECT_THAT(message("switchover:\n  gap: 1\nname: a\nswitchover:\n  gap: 2\n"),
