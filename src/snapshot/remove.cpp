@@ -12,6 +12,7 @@
 #include <pgbaton/snapshot/way_back.hpp>
 #include <pgbaton/source/publication.hpp>
 #include <pgbaton/source/slot.hpp>
+#include <pgbaton/state/switchover.hpp>
 
 #include <fmt/format.h>
 #include <pgbaton/base/words.hpp>
@@ -240,6 +241,10 @@ RemovalReport remove_replica(const pg::Endpoint& source_endpoint, const pg::Endp
   auto known = replica.value_or(assumed(names));
   auto source = open_or_report(source_endpoint, report, source_by_hand(known));
   if (source && replica) require_own_source(*source, *replica);
+  if (target && replica && state::readers_on_target(*target, *replica))
+    log::warning(
+        "readers of the application were sent to the target; its rows grow old from now on, and nothing sends "
+        "them back any more");
   bool source_clean = false;
   if (source && asked && !replica) {
     report_unknown(*source, names, report);
@@ -361,6 +366,10 @@ void reset_replica(const pg::Endpoint& source_endpoint, const pg::Endpoint& targ
   auto source = pg::open_control(source_endpoint, "reset");
   require_own_source(*source, *replica);
   auto tables = store.load_tables(*replica);
+  if (state::readers_on_target(*target, *replica))
+    throw Error(ErrorKind::usage, "readers of the application were sent to the target, which --restart would empty")
+        .side(Side::target)
+        .hint("`pgbaton switchover --undo` sends them back.");
   require_own_tables(*target, tables);
   RemovalReport report;
   if (!remove_guards(*target, store, *replica, report))

@@ -84,6 +84,11 @@ TEST_F(ReadersTest, GoFirstComeBackAndGoWithTheWriters) {
             128 + SIGKILL);
   EXPECT_TRUE(readers_are_at(target()));
   EXPECT_TRUE(takes_writes(source()));
+  stop_follower(follower);
+  const auto emptied = run("clone", {"--restart"});
+  EXPECT_EQ(emptied.code, 2) << emptied;
+  EXPECT_THAT(emptied.err, HasSubstr("`pgbaton switchover --undo` sends them back"));
+  follower = start("follow");
   EXPECT_EQ(switch_over({"--undo"}).code, 0);
   EXPECT_TRUE(readers_are_at(source()));
   // What fails sends them back: the command for them, and a step of the writers' after it.
