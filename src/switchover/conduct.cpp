@@ -162,7 +162,6 @@ void Conductor::record_undone(const std::string& reason) {
 
 std::string Conductor::look() {
   shape_ = shape_of(*source_);
-  unsent_ = count_unsent(options_, *source_, store_.load_tables(replica_));
   report_.findings = preflight(options_, stop_);
   require_possible(report_.findings, options_.reversed);
   way_back_ = settings_.way_back != "no" &&

@@ -94,8 +94,7 @@ class Conductor {
   std::optional<pg::Connection> fence_;
   std::vector<QualifiedName> fenced_;
   std::vector<Count> tables_;
-  std::map<QualifiedName, std::int64_t> unsent_;  // before they were compared
-  std::string shape_, about_;                     // about_: of the fence
+  std::string shape_, about_;  // about_: of the fence
   std::int64_t attempt_ = 0, changes_ = 0;
   Clock::time_point waiting_since_ = Clock::now();
   bool flipped_ = false, readers_on_target_ = false, sent_readers_ = false, way_back_ = false, counted_live_ = false;
