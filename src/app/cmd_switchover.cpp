@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
-#include <pgbaton/state/store.hpp>
+#include <pgbaton/state/switchover.hpp>
 #include <pgbaton/switchover/switchover.hpp>
 
 #include "cmd_switchover.hpp"
@@ -38,7 +38,7 @@ switchover::Options switchover_options(const Context& context) {
 
 void print_report(const Context& context, const switchover::Report& report) {
   if (context.options.json || !context.options.quiet)
-    print(context.options.json ? switchover_json(report) : switchover_text(report));
+    print(context.options.json ? switchover_json(report) : switchover_text(report, context.reversed));
 }
 
 int run_dry(const Context& context, const switchover::Options& options) {
@@ -68,15 +68,23 @@ int conduct(const Context& context, const switchover::Options& options) {
   return exit_code(error.kind());
 }
 
+// Of a replica that streams back: whether its readers were sent to the former source.
+bool readers_went_back(const Context& context) {
+  auto there = pg::open_control(context.given_source(), "switchover");
+  const auto replica = state::Store(*there).load_replica(context.names.name);
+  return replica && replica->direction != state::kSwitched && state::readers_on_target(*there, *replica);
+}
+
 // Which way this run goes; true when there is nothing to be done.
 bool choose_direction(Context& context) {
   const auto direction = find_direction(context);
   const bool back = context.options.rollback;
   const bool source_works = direction == Direction::rolling_back || direction == Direction::rolled_back;
   if (context.options.mode == "undo") {
-    // One that was lost on its way back has fenced the target.
+    // One that was lost on its way back has fenced the target, or sent the readers before.
     context.reversed = direction == Direction::rolling_back ||
-                       (direction == Direction::reverse && switchover::is_fenced(context.given_target()));
+                       (direction == Direction::reverse &&
+                        (switchover::is_fenced(context.given_target()) || readers_went_back(context)));
     return false;
   }
   if (!back && source_works)

@@ -21,9 +21,18 @@ std::string findings_lines(const std::vector<snapshot::Finding>& findings) {
   return text.empty() ? text : text + "\n";
 }
 
+// The servers by their flags.
+std::string who_takes_writes(const switchover::Report& report, bool reversed) {
+  const std::string_view from = reversed ? "target" : "source", to = reversed ? "source" : "target";
+  if (report.flipped)
+    return fmt::format("the {} is open and the application works there: run the same command again to end it", to);
+  if (report.source_open) return fmt::format("the {} takes writes", from);
+  return fmt::format("the {} is fenced: the watchdog decides which side takes writes, or `switchover --undo`", from);
+}
+
 }  // namespace
 
-std::string switchover_text(const switchover::Report& report) {
+std::string switchover_text(const switchover::Report& report, bool reversed) {
   auto text = findings_lines(report.findings);
   for (const auto& step : report.steps)
     text += fmt::format("{:<12}{:>10}  {}  {}\n", step.name, format_duration(step.time),
@@ -35,11 +44,7 @@ std::string switchover_text(const switchover::Report& report) {
   else if (report.steps.empty() && !report.failure)
     text += report.result + ": nothing was changed\n";
   else if (report.failure)
-    text +=
-        fmt::format("\nfailed at step {}; {}\n", report.failed_step,
-                    report.source_open
-                        ? "the source takes writes"
-                        : "the source is fenced: the watchdog decides which side takes writes, or `switchover --undo`");
+    text += fmt::format("\nfailed at step {}; {}\n", report.failed_step, who_takes_writes(report, reversed));
   else
     text += fmt::format("\n{}; writers waited {}\n", report.result, format_duration(report.pause));
   return text;
@@ -58,6 +63,7 @@ std::string switchover_json(const switchover::Report& report) {
   Json document{{"dry_run", report.dry_run},
                 {"result", report.result},
                 {"failed_step", text_or_null(report.failed_step)},
+                {"flipped", report.flipped},
                 {"pause_ms", report.pause.count()},
                 {"barrier_lsn", lsn_or_null(report.barrier_lsn)},
                 {"steps", steps},

@@ -6,7 +6,8 @@
 
 namespace pgbaton::app {
 
-std::string switchover_text(const switchover::Report& report);
+// `reversed`: of a rollback.
+std::string switchover_text(const switchover::Report& report, bool reversed);
 std::string switchover_json(const switchover::Report& report);
 
 }  // namespace pgbaton::app

@@ -47,7 +47,7 @@ const std::array kSettings = {
             &Settings::verification},
     Setting{{"verify-limit", "",
              "counts: how long writers may wait for them; smallest tables first, all are counted live before; default "
-             "300ms; ten times that for the comparison of tables of which only inserts are carried"},
+             "300ms"},
             &Settings::verify_limit},
     Setting{{"max-lag", "", "not while the target is more WAL behind; default 16MB"}, &Settings::max_lag},
     Setting{

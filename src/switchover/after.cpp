@@ -14,6 +14,7 @@ void Conductor::after_flip() {
   flipped_ = true;
   writer_.reset();
   report_.source_open = false;
+  report_.flipped = true;
   if (const auto last = state::load_switchover(*target_, replica_.name)) {
     report_.barrier_lsn = last->barrier_lsn;
   }
@@ -23,7 +24,7 @@ void Conductor::after_flip() {
     step("turn", false, [&] { return turn(*way_back); });
     report_.reverse = fmt::format("slot {} at {}: pgbaton follow", way_back->slot, to_string(way_back->from_lsn));
   }
-  step("clean-up", false, [&] { return clean_up(); });
+  step(kCleanUp, false, [&] { return clean_up(); });
   report_.result = options_.reversed ? "rolled back" : "switched over";
 }
 
@@ -60,13 +61,15 @@ std::string Conductor::switched_about() {
 std::string Conductor::clean_up() {
   auto connection = pg::Connection::open(options_.stream.source, "fence");
   if (fence_about(connection)) describe_fence(connection, switched_about());
+  // As long as there is a state that tells the next run to come here again.
+  hook("hook-after", settings_.hook_after);
+  hook_of_step(kCleanUp);
   const auto& [source, target] = std::tie(options_.stream.source, options_.stream.target);
   const auto removed = way_back_ ? snapshot::end_switched_stream(source, target, replica_.name, !options_.reversed)
                                  : snapshot::remove_replica(source, target, options_.names);
   if (!removed.left.empty())
     throw Error(ErrorKind::failed, "left over: " + removed.left.front())
         .hint("The application works on the target. Run the same command again to remove the rest.");
-  hook("hook-after", settings_.hook_after);
   return fmt::format("slot, publications and state of the former stream removed; the former source stays fenced{}",
                      way_back_ ? " for all but pgbaton" : "");
 }

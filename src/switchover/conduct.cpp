@@ -50,6 +50,7 @@ void Conductor::run() {
   be_the_only_one();
   const auto row = store_.load_replica(options_.names.name);
   const bool flipped = row && row->direction == state::kSwitched;
+  report_.flipped = flipped;
   if (flipped && row->slot.empty()) {
     report_.result = options_.reversed ? "already rolled back" : "already switched over";
     report_.source_open = false;
@@ -78,9 +79,13 @@ void Conductor::step(const std::string& name, bool in_pause, const std::function
     if (watchdog_) watchdog_->require_watching();
     note(name);
     auto text = work();
-    if (const auto own = settings_.hooks.find(name); own != settings_.hooks.end()) hook("hooks: " + name, own->second);
+    if (name != kCleanUp) hook_of_step(name);
     return text;
   });
+}
+
+void Conductor::hook_of_step(const std::string& name) {
+  if (const auto own = settings_.hooks.find(name); own != settings_.hooks.end()) hook("hooks: " + name, own->second);
 }
 
 void Conductor::note(const std::string& name) {
@@ -162,6 +167,7 @@ void Conductor::record_undone(const std::string& reason) {
 
 std::string Conductor::look() {
   shape_ = shape_of(*source_);
+  unsent_ = count_unsent(options_, *source_, store_.load_tables(replica_));
   report_.findings = preflight(options_, stop_);
   require_possible(report_.findings, options_.reversed);
   way_back_ = settings_.way_back != "no" &&

@@ -13,6 +13,8 @@
 
 namespace pgbaton::switchover {
 
+inline constexpr const char* kCleanUp = "clean-up";
+
 class Conductor {
  public:
   Conductor(const Options& options, Report& report, const std::stop_token& stop)
@@ -29,6 +31,8 @@ class Conductor {
   void be_the_only_one();
   void step(const std::string& name, bool in_pause, const std::function<std::string()>& work);
   void note(const std::string& name);
+  // The one at the clean-up is called by it.
+  void hook_of_step(const std::string& name);
   void hook(const std::string& setting, const std::string& command);
   void before_flip();
   // True when the source is open again.
@@ -94,7 +98,8 @@ class Conductor {
   std::optional<pg::Connection> fence_;
   std::vector<QualifiedName> fenced_;
   std::vector<Count> tables_;
-  std::string shape_, about_;  // about_: of the fence
+  std::map<QualifiedName, std::int64_t> unsent_;  // before they were compared
+  std::string shape_, about_;                     // about_: of the fence
   std::int64_t attempt_ = 0, changes_ = 0;
   Clock::time_point waiting_since_ = Clock::now();
   bool flipped_ = false, readers_on_target_ = false, sent_readers_ = false, way_back_ = false, counted_live_ = false;

@@ -105,13 +105,6 @@ class DryRun {
     if (options_.settings.verification == "counts") {
       steps_.run("verify", true, [&] { return rest_note(tables); });
     }
-    if (const auto in_part = carried_in_part(options_, source, state::Store(target).load_tables(replica));
-        options_.settings.verification != "full" && !in_part.empty())
-      steps_.run("inserts-only", true, [&] {
-        compare_in_part(options_, in_part, false, stop_);
-        return fmt::format("measured: {} of which only inserts are carried; compared at the flip",
-                           counted(std::ssize(in_part), "table"));
-      });
     if (options_.settings.verification == "full") {
       steps_.run("verify", true, [&] {
         const auto report = verify::run(without_unsent(options_, state::Store(target).load_tables(replica)), stop_);

@@ -77,20 +77,15 @@ void send_readers(const Options& options, pg::Control& target, const Facts& fact
 std::string shape_of(pg::Control& source);
 
 // What the application has on the source and would not find on the target: tables and rows that are not carried.
-// Blockers, but for what the settings allow. Compares tables of which only inserts are carried.
+// Blockers, but for what the settings allow. Compares tables of which only inserts are carried, if they saw more.
 std::vector<snapshot::Finding> look_left_behind(const Options& options, pg::Control& source, pg::Control& target,
                                                 const state::Replica& replica, const std::stop_token& stop);
 bool may_stay_behind(const Options& options, const QualifiedName& table);
 // Of such tables inserts alone are carried: they are not compared. For verify: full.
 verify::Options without_unsent(const Options& options, const std::vector<state::TableState>& tables);
-// Such tables that are on the source, without those that may differ.
-std::vector<Count> carried_in_part(const Options& options, pg::Control& source,
-                                   const std::vector<state::TableState>& tables);
-// What differs, could not be compared, or takes longer than writers may wait for it: ten times verify-limit, after
-// which it ends. Not `fenced`, open write transactions are waited for in addition, and what is small and has to wait
-// longer for them is a warning; all else is a blocker.
-std::vector<snapshot::Finding> compare_in_part(const Options& options, const std::vector<Count>& tables, bool fenced,
-                                               const std::stop_token& stop);
+// UPDATEs and DELETEs that the source counted on such tables, without those that may differ.
+std::map<QualifiedName, std::int64_t> count_unsent(const Options& options, pg::Control& source,
+                                                   const std::vector<state::TableState>& tables);
 
 // Why there can be no way back, and what it will not carry. Empty when everything is well.
 std::vector<snapshot::Finding> look_at_way_back(const Options& options, pg::Control& source, pg::Control& target,

@@ -21,19 +21,44 @@ Error refusal(const std::string& why) {
       .hint("Both sides would take writes. With --force the source is opened all the same.");
 }
 
-// What an earlier run has sent there, and what the user wants done when nobody changes sides.
-std::string undo_application(const Options& options, pg::Control& target, const std::stop_token& stop) {
-  const auto replica = state::Store(target).load_replica(options.names.name);
-  if (!replica || replica->direction == state::kSwitched) return {};
-  const Facts facts{"undo", options.reversed ? "target" : "source", {}, *replica, false};
-  std::string done;
-  if (state::readers_on_target(target, *replica)) {
-    send_readers(options, target, facts, stop);
-    done = fmt::format("the readers were sent back to the {}; ", options.reversed ? "target" : "source");
-  }
-  if (const auto own = options.settings.hooks.find("given-up"); own != options.settings.hooks.end())
+// The server by its flag.
+std::string_view side_of_application(const Options& options) {
+  return options.reversed ? "target" : "source";
+}
+std::string_view other_side(const Options& options) {
+  return options.reversed ? "source" : "target";
+}
+
+void call_given_up(const Options& options, const Facts& facts, const std::stop_token& stop) {
+  const auto own = options.settings.hooks.find("given-up");
+  if (own == options.settings.hooks.end()) return;
+  try {
     run_hook("hooks: given-up", own->second, options, facts, stop);
-  return done;
+  } catch (const Error& error) {
+    log::warning("{}", error.describe());
+  }
+}
+
+// What an earlier run has sent there, and what the user wants done when nobody changes sides. The fence is off by then,
+// whatever becomes of it. Error(failed) for readers who stay where they were.
+std::string undo_application(const Options& options, const std::string& done, const std::stop_token& stop) {
+  const auto target = pg::open_control(options.stream.target, "switchover");
+  const auto replica = state::Store(*target).load_replica(options.names.name);
+  if (!replica || replica->direction == state::kSwitched) return {};
+  const Facts facts{"undo", std::string(side_of_application(options)), {}, *replica, false};
+  std::optional<Error> failure;
+  const bool away = state::readers_on_target(*target, *replica);
+  try {
+    if (away) send_readers(options, *target, facts, stop);
+  } catch (const Error& error) {
+    failure = error;
+  }
+  call_given_up(options, facts, stop);
+  if (failure)
+    throw Error(ErrorKind::failed, fmt::format("{}; the readers were not sent back: {}", done, failure->message()))
+        .hint(fmt::format("Mend that and run the same command again. Writers may use the {} all the while.",
+                          side_of_application(options)));
+  return away ? fmt::format("the readers were sent back to the {}; ", side_of_application(options)) : "";
 }
 
 // `source_open`: there is no fence there that this could be about.
@@ -50,11 +75,10 @@ std::string undo_target(const Options& options, bool source_open, bool force, co
   if (!closes_target(there, options.names.name)) return {};
   // A former source, which only a person may open, and never beside another one.
   if (*there != target_about(options.names.name) && !(force && source_open))
-    return fmt::format("the {} stays closed until finish or drop ({}); ", options.reversed ? "source" : "target",
-                       *there);
+    return fmt::format("the {} stays closed until finish or drop ({}); ", other_side(options), *there);
   open_fence(connection);
   remove_fence(connection, Deadline::after(kRemovePatience), stop);
-  return "the target takes writes again; ";
+  return fmt::format("the {} takes writes again; ", other_side(options));
 }
 
 }  // namespace
@@ -115,7 +139,10 @@ void resume_pooler(const Settings& settings) {
 std::string undo(const Options& options, bool force, const std::stop_token& stop) {
   auto source = pg::Connection::open(options.stream.source, "fence");
   const auto about = fence_about(source);
-  if (about && about->find(kSwitchedOver) != about->npos && !force) throw refusal(*about);
+  if (about && about->find(kSwitchedOver) != about->npos && !force)
+    throw refusal(*about).hint(
+        "The application works on the other side; `pgbaton switchover --rollback` brings it back where there is a way "
+        "back. With --force the source is opened all the same: both sides would take writes.");
   std::string done;
   bool target_asked = false;
   try {
@@ -129,11 +156,15 @@ std::string undo(const Options& options, bool force, const std::stop_token& stop
   }
   const bool opened = about && open_fence(source, *about);
   resume_pooler(options.settings);
-  if (target_asked) done += undo_application(options, *pg::open_control(options.stream.target, "switchover"), stop);
-  if (!opened) return done + "there is no fence on the source: nothing to undo";
-  done += "the source takes writes again";
-  if (!remove_fence(source, Deadline::after(kRemovePatience), stop, *about))
-    done += "; triggers that let everything pass are left on tables that are being read: run it again later";
+  const auto side = side_of_application(options);
+  if (!opened) {
+    done += fmt::format("there is no fence on the {}: nothing to undo", side);
+  } else {
+    done += fmt::format("the {} takes writes again", side);
+    if (!remove_fence(source, Deadline::after(kRemovePatience), stop, *about))
+      done += "; triggers that let everything pass are left on tables that are being read: run it again later";
+  }
+  if (target_asked) done = undo_application(options, done, stop) + done;
   return done;
 }
 

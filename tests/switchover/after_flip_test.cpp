@@ -1,4 +1,6 @@
 // What other commands may not do once the application works on the target.
+#include <signal.h>
+
 #include <fstream>
 
 #include "support/pair.hpp"
@@ -31,6 +33,22 @@ TEST_F(AfterFlipTest, NothingIsCopiedOverTheApplicationsRows) {
     EXPECT_EQ(refused.code, 3) << refused;
     EXPECT_THAT(refused.out + refused.err, HasSubstr("a switchover has closed this database for writers"));
   }
+  // What is to be done at the end is done again until it has been, also by one that is killed right after it.
+  const auto called = config + ".called";
+  const auto end = [&](const std::string& command, const Environment& environment = {}) {
+    std::ofstream(config) << "switchover:\n  hooks:\n    clean-up: 'echo call >> " << called << "; " << command
+                          << "'\n";
+    return run("switchover", {"--config", config}, environment);
+  };
+  const auto failed = end("exit 1");
+  EXPECT_EQ(failed.code, 1) << failed;
+  EXPECT_THAT(failed.out, HasSubstr("failed at step clean-up; the target is open and the application works there: run "
+                                    "the same command again"));
+  EXPECT_EQ(end("true", {{"PGBATON_FAILPOINTS", "source_removed=kill"}}).code, 128 + SIGKILL);
+  EXPECT_EQ(end("true").code, 0);
+  EXPECT_EQ(read_file(called), "call\ncall\ncall\n");
+  EXPECT_THAT(end("true").out, HasSubstr("already switched over: nothing was changed"));
+  EXPECT_EQ(read_file(called), "call\ncall\ncall\n") << "not when all is done";
 }
 
 }  // namespace

@@ -118,7 +118,12 @@ TEST_F(HostileSwitchover, FrozenProcessesAndAMissingStandbyKeepNobodyOut) {
   const auto next = switch_over("");
   EXPECT_EQ(next.code, 3) << next;
   EXPECT_THAT(next.out, Not(HasSubstr("the source takes writes")));
-  EXPECT_EQ(switch_over("", {"--undo"}).code, 0);
+  // A command that fails when nobody changes sides does not keep the fence there.
+  const auto opened = switch_over("  hooks:\n    given-up: exit 7\n", {"--undo"});
+  EXPECT_EQ(opened.code, 0) << opened;
+  EXPECT_THAT(opened.err, HasSubstr("hooks: given-up ended with 7"));
+  EXPECT_THAT(opened.out, HasSubstr("the source takes writes again"));
+  EXPECT_EQ(source().number("select count(*) from pg_namespace where nspname = 'pgbaton_fence'"), 0);
   EXPECT_TRUE(takes_writes(source()));
 }
 

@@ -117,8 +117,12 @@ TEST_F(ReadersTest, GoFirstComeBackAndGoWithTheWriters) {
   EXPECT_TRUE(readers_are_at(source()));
   // With the writers, and back in two steps.
   ASSERT_TRUE(wait_for("caught-up"));
-  const auto done = switch_over({});
+  const auto unended = switch_over({}, "  hook-readers: 'true'\n  hook-after: exit 1\n");
+  EXPECT_EQ(unended.code, 1) << unended;
+  EXPECT_THAT(unended.out, HasSubstr("failed at step clean-up; the target is open and the application works there"));
+  const auto done = switch_over({}, "  hook-readers: 'true'\n  hook-after: echo after >> " + directory_ + "/after\n");
   ASSERT_EQ(done.code, 0) << done;
+  EXPECT_EQ(read_file(directory_ + "/after"), "after\n");
   EXPECT_TRUE(readers_are_at(target()));
   expect_only(target(), source(), "forward");
   ASSERT_TRUE(wait_for("caught-up"));
@@ -127,6 +131,21 @@ TEST_F(ReadersTest, GoFirstComeBackAndGoWithTheWriters) {
   EXPECT_THAT(back.out, HasSubstr("readers on the source"));
   EXPECT_TRUE(readers_are_at(source()));
   expect_only(target(), source(), "only the readers");
+  const auto there = switch_over({"--undo"});
+  EXPECT_EQ(there.code, 0) << there;
+  EXPECT_THAT(there.out, HasSubstr("the readers were sent back to the target"));
+  EXPECT_TRUE(readers_are_at(target()));
+  EXPECT_EQ(last_hook(), "undo target");
+  ASSERT_TRUE(wait_for("caught-up"));
+  EXPECT_EQ(switch_over({"--rollback"}, "", {{"PGBATON_FAILPOINTS", "switchover_readers=kill"}}).code, 128 + SIGKILL);
+  EXPECT_TRUE(readers_are_at(source()));
+  // A command that fails is told, and run again; nothing of it opens the other side.
+  const auto stuck = switch_over({"--undo"}, "  hook-readers: exit 1\n");
+  EXPECT_EQ(stuck.code, 1) << stuck;
+  EXPECT_THAT(stuck.err, HasSubstr("the readers were not sent back: hook-readers ended with 1"));
+  EXPECT_EQ(switch_over({"--undo"}).code, 0);
+  EXPECT_TRUE(readers_are_at(target()));
+  expect_only(target(), source(), "undone on its way back");
   ASSERT_EQ(switch_over({"--rollback"}).code, 0);
   EXPECT_TRUE(readers_are_at(source()));
   expect_only(source(), target(), "back");

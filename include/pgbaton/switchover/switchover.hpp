@@ -66,7 +66,8 @@ struct Options {
 
 struct Report {
   bool dry_run = false;
-  std::string result;       // "possible", "refused"; "switched over"; of both "already switched over"; "readers on the target"
+  // "possible", "refused"; "switched over"; of both "already switched over"; "readers on the target"
+  std::string result;
   std::string failed_step;  // "" none
   Milliseconds pause{0};    // of the writers; of a dry run: what to expect
   Lsn barrier_lsn;
@@ -75,6 +76,7 @@ struct Report {
   std::string reverse;  // the way back: "" none
   std::optional<Error> failure;
   bool source_open = true;  // writers may use it
+  bool flipped = false;     // the target is open, by this run or an earlier one that has not ended
 };
 
 // Everything that would make a switchover fail or lose something now. Changes nothing, but records new doubts, and
