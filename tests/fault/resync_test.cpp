@@ -203,9 +203,8 @@ TEST_F(ResyncTest, WithoutAWriterAndWhatItRefuses) {
   clone_until_caught_up({"--exclude-table", "uses"});
   tamper();
   EXPECT_EQ(run("resync").code, 2);
-  auto result = run("resync", {"nothing"});
-  EXPECT_EQ(result.code, 2) << result;
-  result = run("resync", {"uses"});
+  EXPECT_EQ(run("resync", {"nothing"}).code, 2);
+  auto result = run("resync", {"uses"});
   EXPECT_EQ(result.code, 2) << result;
   EXPECT_THAT(result.err, HasSubstr("does not have this table"));
   source().exec("update a set n = n + 1 where id < 50; delete from typed where id = 250");
@@ -214,8 +213,7 @@ TEST_F(ResyncTest, WithoutAWriterAndWhatItRefuses) {
   EXPECT_THAT(result.out, HasSubstr("rows repaired, 0 remain"));
   EXPECT_EQ(target().number("select count(*) from a where n = -5 or id > 3000"),
             source().number("select count(*) from a where n = -5 or id > 3000"));
-  result = run("resync", {"a", "--where", "no_such_column = 0"});
-  EXPECT_EQ(result.code, 2) << result;
+  EXPECT_EQ(run("resync", {"a", "--where", "no_such_column = 0"}).code, 2);
   result = run("resync", {"a", "b", "p*", "typed", "\"C c\"", "inserted"});
   EXPECT_EQ(result.code, 0) << result;
   EXPECT_THAT(result.out, HasSubstr("copied again: 7 tables"));
@@ -223,8 +221,7 @@ TEST_F(ResyncTest, WithoutAWriterAndWhatItRefuses) {
   expect_equal_after_drain({.exclude = {"public.uses"}});
   // A table that is another one by now, which the publication does not have.
   source().exec("drop table \"C c\"; create table \"C c\" (id int, n int)");
-  result = run("resync", {"\"C c\""});
-  EXPECT_EQ(result.code, 3) << result;
+  EXPECT_EQ(run("resync", {"\"C c\""}).code, 3);
 }
 
 TEST_F(ResyncTest, NewTablesAreTakenInWithTransactionsThatAreOpen) {
@@ -233,10 +230,8 @@ TEST_F(ResyncTest, NewTablesAreTakenInWithTransactionsThatAreOpen) {
   Load load(source().conninfo(), 2, change);
   create_new_tables("x");
   Load writes(source().conninfo(), 3, [](Load::Turn& turn) { change_new(turn, "x"); });
-  auto result = run("resync", {"new_x"});
-  EXPECT_EQ(result.code, 2) << result;
-  result = run("resync", {"--add", "a"});
-  EXPECT_EQ(result.code, 2) << result;
+  EXPECT_EQ(run("resync", {"new_x"}).code, 2);
+  EXPECT_EQ(run("resync", {"--add", "a"}).code, 2);
   // Open when the slot is made, and open when the tables are published.
   auto early = source().session(), late = source().session();
   early.exec("begin; insert into new_x (ref, n) values (1, -1); update new_x set n = n + 1 where id = 7");
@@ -255,7 +250,7 @@ TEST_F(ResyncTest, NewTablesAreTakenInWithTransactionsThatAreOpen) {
   std::this_thread::sleep_for(Milliseconds(1500));
   late.exec("insert into list_x values ('late'); insert into tree_x values (77, 1, 'late'); commit");
   std::cerr << longest_way_while([&] { return resync.running(); }).count() << " ms: longest way of another row\n";
-  result = resync.wait();
+  const auto result = resync.wait();
   ASSERT_EQ(result.code, 0) << result << follower->err();
   EXPECT_THAT(result.out, HasSubstr("added: 5 tables"));
   expect_nothing_left();
@@ -292,8 +287,7 @@ TEST_F(ResyncTest, NewTablesAreTakenInThoughItIsKilledAnywhere) {
     EXPECT_EQ(result.code, 128 + SIGKILL) << where << result << follower->err();
     EXPECT_TRUE(marker_arrives()) << where << follower->err();
     if (where == "resync_given_back") {
-      result = run("finish", {"--force", "--take-over"});
-      EXPECT_EQ(result.code, 3) << result;
+      EXPECT_EQ(run("finish", {"--force", "--take-over"}).code, 3);
       follower.emplace(start("follow"));
     }
     result = run("resync", {"other"});  // goes on with what was begun

@@ -8,8 +8,8 @@
 
 namespace pgbaton::catalog {
 
-// Whether one of these patterns, by the rules of TableFilter (pgbaton/catalog/table.hpp), means this table. Error(usage)
-// that names `origin` for one that cannot be read; one that means no table is none.
+// Whether one of these patterns, by the rules of TableFilter (pgbaton/catalog/table.hpp), means this table.
+// Error(usage) that names `origin` for one that cannot be read; one that means no table is none.
 bool matches_any(const std::vector<std::string>& patterns, const QualifiedName& name, std::string_view origin);
 
 }  // namespace pgbaton::catalog
