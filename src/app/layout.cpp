@@ -130,7 +130,8 @@ std::string fit(std::string_view text, int columns, bool utf8) {
   int left = columns - (utf8 ? 1 : 3);
   for (std::string_view rest = shown; !rest.empty();) {
     auto glyph = first_glyph(rest);
-    if ((left -= glyph.width) < 0) break;
+    left -= glyph.width;
+    if (left < 0) break;
     cut += glyph.bytes;
     rest.remove_prefix(glyph.bytes.size());
   }
@@ -145,7 +146,7 @@ std::string pad(std::string_view text, int columns, bool utf8) {
 }
 
 std::string bar(double share, int columns, bool utf8) {
-  int filled = std::clamp(static_cast<int>(share * columns + 0.5), 0, columns);
+  int filled = std::clamp(static_cast<int>(std::lround(share * columns)), 0, columns);
   std::string text;
   for (int i = 0; i < columns; ++i) text += i < filled ? (utf8 ? "█" : "#") : (utf8 ? "░" : ".");
   return text;

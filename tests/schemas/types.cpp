@@ -212,8 +212,8 @@ const Type& any_type(Random& random) {
   return chance(random, 25) ? kTypes[3] : any_of(random, kTypes);
 }
 const Type& any_key_type(Random& random) {
-  static const auto keys = weigh_keys();
-  return *any_of(random, keys);
+  static const auto kKeys = weigh_keys();
+  return *any_of(random, kKeys);
 }
 const Type& integer_type() {
   return kTypes[0];
