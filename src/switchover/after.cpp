@@ -32,8 +32,7 @@ std::string Conductor::send() {
   std::string note;
   if (!settings_.pgbouncer.empty()) {
     const auto& file = options_.reversed ? settings_.pgbouncer_conffile_back : settings_.pgbouncer_conffile;
-    if (!file.empty()) pgbouncer_command(settings_.pgbouncer, "SET conffile = " + quote_literal(file));
-    pgbouncer_command(settings_.pgbouncer, "RELOAD");
+    pgbouncer_route(settings_.pgbouncer, file);
     if (!settings_.pgbouncer_pause.empty()) resume();
     note = "PgBouncer sends to the target";
   }

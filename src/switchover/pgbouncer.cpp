@@ -2,16 +2,21 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/base/log.hpp>
+#include <pgbaton/base/name.hpp>
 #include <pgbaton/pg/connection.hpp>
 #include <pgbaton/pg/plain_password.hpp>
 
 #include <array>
+#include <set>
 
 #include "watchdog.hpp"
 
 namespace pgbaton::switchover {
 
 namespace {
+
+constexpr Milliseconds kPatience{5'000};
 
 std::string one_line(std::string text) {
   for (auto& c : text)
@@ -46,14 +51,46 @@ pg::Result ask(const std::string& admin_conninfo, const std::string& command, Mi
   return result;
 }
 
+// "name host port database" of each, as SHOW DATABASES lists them.
+std::set<std::string> routes(const std::string& admin_conninfo) {
+  const auto rows = ask(admin_conninfo, "SHOW DATABASES", kPatience);
+  std::set<std::string> found;
+  for (int i = 0; i < rows.rows(); ++i)
+    found.insert(fmt::format("{} {} {} {}", rows.text(i, 0), rows.text(i, 1), rows.text(i, 2), rows.text(i, 3)));
+  return found;
+}
+
+bool has_conffile(const std::string& admin_conninfo, const std::string& conffile) {
+  const auto rows = ask(admin_conninfo, "SHOW CONFIG", kPatience);
+  for (int i = 0; i < rows.rows(); ++i)
+    if (rows.text(i, 0) == "conffile") return rows.text(i, 1) == conffile;
+  return false;
+}
+
 }  // namespace
+
+void pgbouncer_route(const std::string& admin_conninfo, const std::string& conffile) {
+  if (conffile.empty()) return pgbouncer_command(admin_conninfo, "RELOAD");
+  const auto before = routes(admin_conninfo);
+  const bool again = has_conffile(admin_conninfo, conffile);
+  pgbouncer_command(admin_conninfo, "SET conffile = " + quote_literal(conffile));
+  pgbouncer_command(admin_conninfo, "RELOAD");
+  if (routes(admin_conninfo) != before) return;
+  const auto same = fmt::format("PgBouncer's databases lead where they led before its file {} was loaded", conffile);
+  // A run that is repeated has loaded it before.
+  if (again) return log::warning("{}: see SHOW DATABASES in its admin console", same);
+  throw Error(ErrorKind::failed, same)
+      .hint(
+          "Its log says whether it could read the file. Mend that and run the same command again; where host names "
+          "lead to the other server by themselves, leave the setting out.");
+}
 
 void pgbouncer_command(const std::string& admin_conninfo, const std::string& command, Milliseconds patience) {
   ask(admin_conninfo, command, patience);
 }
 
 std::vector<std::string> pgbouncer_databases(const std::string& admin_conninfo) {
-  const auto rows = ask(admin_conninfo, "SHOW DATABASES", Milliseconds(5'000));
+  const auto rows = ask(admin_conninfo, "SHOW DATABASES", kPatience);
   std::vector<std::string> names;
   for (int i = 0; i < rows.rows(); ++i) names.push_back(rows.text(i, 0));
   return names;

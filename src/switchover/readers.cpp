@@ -21,8 +21,7 @@ void send_readers(const Options& options, pg::Control& target, const Facts& fact
   if (!settings.pgbouncer_readers.empty()) {
     const bool back = facts.readers_on_target == options.reversed;
     const auto& file = back ? settings.pgbouncer_readers_conffile_back : settings.pgbouncer_readers_conffile;
-    pgbouncer_command(settings.pgbouncer_readers, "SET conffile = " + quote_literal(file));
-    pgbouncer_command(settings.pgbouncer_readers, "RELOAD");
+    pgbouncer_route(settings.pgbouncer_readers, file);
   }
   run_hook("hook-readers", settings.hook_readers, options, facts, stop);
   if (!facts.readers_on_target) state::record_readers(target, facts.replica, false);

@@ -45,6 +45,10 @@ class Watchdog {
 void pgbouncer_command(const std::string& admin_conninfo, const std::string& command,
                        Milliseconds patience = Milliseconds(5'000));
 
+// SET conffile (none when it is empty) and RELOAD. PgBouncer answers with success to both also when it cannot read the
+// file, and goes on with what it had: Error(failed) when its databases lead where they led before.
+void pgbouncer_route(const std::string& admin_conninfo, const std::string& conffile);
+
 // Names of SHOW DATABASES there.
 std::vector<std::string> pgbouncer_databases(const std::string& admin_conninfo);
 

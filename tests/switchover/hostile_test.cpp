@@ -173,6 +173,16 @@ TEST_F(HostileSwitchover, APoolerIsLookedAtBeforeAndNeverLeftPaused) {
   EXPECT_TRUE(paused());
   EXPECT_EQ(switch_over(settings + "app\n", {"--undo"}).code, 0);
   EXPECT_TRUE(writes_through(pooler));
+  // A file that it cannot read: it answers with success, and goes on with what it had.
+  const auto astray =
+      switch_over("  pgbouncer: " + pooler.conninfo("pgbouncer") + "\n  pgbouncer-conffile: /no/such.ini\n");
+  EXPECT_EQ(astray.code, 1) << astray;
+  EXPECT_THAT(astray.err, AllOf(HasSubstr("lead where they led before"), HasSubstr("run the same command again")));
+  EXPECT_FALSE(writes_through(pooler));
+  const auto ended = switch_over(settings + "app\n");
+  EXPECT_EQ(ended.code, 0) << ended;
+  EXPECT_TRUE(writes_through(pooler));
+  expect_only(target(), source(), "through the pooler");
 }
 
 TEST_F(HostileSwitchover, NothingIsTakenForDoneThatIsNotAndNothingGoesBack) {
