@@ -121,6 +121,7 @@ std::string end_sessions_query(const std::string& databases) {
 namespace {
 
 // DROP DATABASE has one SQLSTATE for sessions, which are told to end, and for these, which no waiting ends.
+// (Slots that nobody uses go with the database.)
 void require_droppable(Registry& registry, const std::string& name) {
   const auto rows = registry.run(
       "looking for what holds a database",
@@ -128,7 +129,7 @@ void require_droppable(Registry& registry, const std::string& name) {
                   "pg_catalog.pg_database d on d.oid = s.subdbid where d.datname = {0} union all "
                   "select 'prepared transaction ' || quote_literal(gid) from pg_catalog.pg_prepared_xacts where "
                   "database = {0} union all select 'replication slot ' || slot_name from "
-                  "pg_catalog.pg_replication_slots where database = {0}",
+                  "pg_catalog.pg_replication_slots where database = {0} and active",
                   quote_literal(name)));
   if (rows.empty()) return;
   throw Error(ErrorKind::failed, fmt::format("database {} cannot be dropped: it has {}", quote_identifier(name),

@@ -20,8 +20,7 @@ struct Found {
 std::optional<Found> find(pqxx::work& tx, const std::string& condition, const std::string& value) {
   const auto rows = tx.exec_params(
       "select c.oid, n.nspname, c.relname, c.relkind from pg_catalog.pg_class c join pg_catalog.pg_namespace n on "
-      "n.oid "
-      "= c.relnamespace where c.relkind in ('r', 'p') and c.oid = " +
+      "n.oid = c.relnamespace where c.relkind in ('r', 'p') and c.oid = " +
           condition,
       value);
   if (rows.empty()) return std::nullopt;
