@@ -320,13 +320,14 @@ void require_source_gone(const pg::Endpoint& source_endpoint, const pg::Endpoint
 RemovalReport end_switched_stream(const pg::Endpoint& source_endpoint, const pg::Endpoint& target_endpoint,
                                   const std::string& name, bool keep) {
   RemovalReport report;
-  const auto target = pg::open_control(target_endpoint, "remove");
+  constexpr std::string_view kRole = "switchover";  // a follower that has turned round works beside it
+  const auto target = pg::open_control(target_endpoint, kRole);
   silence_event_triggers(*target);
   state::Store store(*target);
   const auto replica = store.load_replica(name);
   if (!replica || replica->direction != state::kSwitched) return report;
   if (!replica->slot.empty()) {
-    const auto source = pg::open_control(source_endpoint, "remove");
+    const auto source = pg::open_control(source_endpoint, kRole);
     require_own_source(*source, *replica);
     if (!remove_from_source(*source, *replica, true, report)) return report;
     PGBATON_FAILPOINT("source_removed");

@@ -104,7 +104,14 @@ void Store::install() {
 bool Store::installed() {
   return pg::control(Side::target, "looking for schema pgbaton", [&] {
     pqxx::nontransaction tx(connection_);
-    Found found = find_schema(tx);
+    const auto look = [&]() -> Found {
+      try {
+        return find_schema(tx);
+      } catch (const pqxx::undefined_table&) {  // it went between two statements, with the last replica
+        return {};
+      }
+    };
+    Found found = look();
     refuse_newer(found);
     return found.version > 0;
   });

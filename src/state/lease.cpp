@@ -92,13 +92,26 @@ std::size_t terminate(pg::Control& connection, const std::string& name, std::str
   return rows.size();
 }
 
+// Roles of commands that work beside a writer, with a transaction id or a lock to wait for now and then: the end of a
+// switchover and --undo, verify and its repairs, requests to the writer, sequences.
+constexpr std::array<std::string_view, 15> kBesideWriter{
+    "switchover", "fence",  "watchdog", "way-back",    "preflight", "dry-run", "count",    "verify",
+    "repair",     "doubts", "resync",   "cut-request", "sequences", "wait",    "direction"};
+
+std::string not_beside(const std::string& name) {
+  std::string list;
+  for (const auto role : kBesideWriter)
+    list += (list.empty() ? "" : ", ") + quote_literal(fmt::format("pgbaton/{}/{}", name, role));
+  return fmt::format("and a.application_name not in ({}) ", list);
+}
+
 // A writer that died leaves backends that run their statement to the end (CREATE INDEX does not look at its client),
-// and they hold locks. Readers such as status hold no transaction id and are left alone. We hold the lock, so nobody
-// else may have one. `whose` narrows it down further.
-void end_leftovers(pg::Control& connection, const std::string& name, std::string_view whose = "") {
+// and they hold locks. Readers such as status hold no transaction id and are left alone. We hold the lock, so no other
+// writer may have one. `whose` says it more closely.
+void end_leftovers(pg::Control& connection, const std::string& name, const std::string& whose) {
   constexpr std::string_view kWriting = "and (a.backend_xid is not null or a.wait_event_type = 'Lock') ";
   auto deadline = Deadline::after(Milliseconds(10'000));
-  while (terminate(connection, name, std::string(kWriting) + std::string(whose)) > 0) {
+  while (terminate(connection, name, std::string(kWriting) + whose) > 0) {
     if (deadline.passed())
       throw Error(ErrorKind::failed, fmt::format("backends of an earlier writer of {} do not end", name))
           .side(Side::target)
@@ -197,7 +210,7 @@ bool Lease::held(pg::Control& connection, const std::string& replica_name) {
 
 std::int64_t Lease::begin_term() {
   return pg::control(Side::target, "beginning the writer's term", [&] {
-    end_leftovers(*connection_, name_);
+    end_leftovers(*connection_, name_, not_beside(name_));
     pqxx::work tx(*connection_);
     auto rows = tx.exec_params(
         "update pgbaton.replica set epoch = epoch + 1, writer_host = $2, writer_pid = $3, "

@@ -89,7 +89,8 @@ TEST_F(ReadersTest, GoFirstComeBackAndGoWithTheWriters) {
   EXPECT_EQ(emptied.code, 2) << emptied;
   EXPECT_THAT(emptied.err, HasSubstr("`pgbaton switchover --undo` sends them back"));
   follower = start("follow");
-  EXPECT_EQ(switch_over({"--undo"}).code, 0);
+  const auto sent_back = switch_over({"--undo"});
+  EXPECT_EQ(sent_back.code, 0) << sent_back;
   EXPECT_TRUE(readers_are_at(source()));
   // What fails sends them back: the command for them, and a step of the writers' after it.
   const auto failed = switch_over({"--mode", "read-only"}, "  hook-readers: test $PGBATON_READERS = source\n");
@@ -104,7 +105,8 @@ TEST_F(ReadersTest, GoFirstComeBackAndGoWithTheWriters) {
   EXPECT_EQ(read_file(directory_ + "/given-up"), "undo\nundo\nbarrier\n");
   EXPECT_EQ(switch_over({}, "", {{"PGBATON_FAILPOINTS", "switchover_readers=kill"}}).code, 128 + SIGKILL);
   expect_only(source(), target(), "killed before the fence");
-  EXPECT_EQ(switch_over({"--undo"}).code, 0);
+  const auto undone_again = switch_over({"--undo"});
+  EXPECT_EQ(undone_again.code, 0) << undone_again;
   EXPECT_TRUE(readers_are_at(source()));
   // Not while the target is behind.
   ASSERT_TRUE(marker_arrives()) << "the follower goes on";

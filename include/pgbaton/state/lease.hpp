@@ -27,8 +27,9 @@ class Lease {
 
   // Raises the epoch of an existing replica row and writes host, pid and since; returns the new epoch. The progress
   // rows follow in the same transaction, last_error is cleared, requests that an earlier writer took and left are
-  // closed. Backends that a dead writer left behind in a write transaction are ended first. Call it once after
-  // acquire() (or after the row was inserted). No replica row: Error(usage).
+  // closed. Backends that a dead writer left behind in a write transaction are ended first; those of commands that work
+  // beside a writer (their roles stand in lease.cpp: verify, switchover, ...) are not. Call it once after acquire()
+  // (or after the row was inserted). No replica row: Error(usage).
   std::int64_t begin_term();
 
   // Throws Error(held_elsewhere) when another writer's epoch is in force, or the replica is gone. On a connection of

@@ -127,6 +127,17 @@ TEST_F(LeaseTest, TakeOverEndsAllSessionsOfTheReplicaAndOfNoOther) {
   EXPECT_NO_THROW(second.check());
 }
 
+TEST_F(LeaseTest, ATermEndsWhatAWriterLeftAndNoCommandBesideIt) {
+  insert_row();
+  auto left = pg::open_control(endpoint(), "copy-1"), beside = pg::open_control(endpoint(), "switchover");
+  pqxx::work of_writer(*left), of_command(*beside);
+  for (auto* each : {&of_writer, &of_command}) each->exec("select txid_current()");
+  acquire().begin_term();
+  EXPECT_THROW(of_writer.exec("select 1"), pqxx::broken_connection);
+  EXPECT_NO_THROW(of_command.exec("select 1"));
+  of_command.commit();
+}
+
 TEST_F(LeaseTest, TakeOverOfAFreeReplicaEndsNothing) {
   auto mine = pg::open_control(endpoint(), "control");
   auto lease = acquire(true);
