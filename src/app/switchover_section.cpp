@@ -180,12 +180,12 @@ void read_setting(Settings& settings, const Setting& setting, const YAML::Node& 
 }  // namespace
 
 std::span<const SettingSpec> switchover_settings() {
-  static const auto specs = [] {
+  static const auto kSpecs = [] {
     std::array<SettingSpec, kSettings.size()> all{};
     std::ranges::transform(kSettings, all.begin(), &Setting::spec);
     return all;
   }();
-  return specs;
+  return kSpecs;
 }
 
 Settings read_switchover_section(const YAML::Node& section, const std::string& path) {

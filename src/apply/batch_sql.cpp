@@ -31,7 +31,7 @@ class Unnest {
   }
   std::string add_guard() {
     arguments_.push_back(fmt::format("${}::pg_lsn[]", columns_.size() + 1));
-    names_.push_back("g");
+    names_.emplace_back("g");
     return "u.g";
   }
   std::string next_parameter() const { return fmt::format("${}", columns_.size() + 1); }

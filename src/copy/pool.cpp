@@ -89,7 +89,7 @@ void Pool::give_up(const std::shared_ptr<TableWork>& table, std::vector<CopyJob>
   list.push_back(table->job);
 }
 
-void Pool::fail(std::exception_ptr error) noexcept {
+void Pool::fail(const std::exception_ptr& error) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (!error_) error_ = error;

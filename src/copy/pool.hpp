@@ -62,7 +62,7 @@ class Pool {
   void put_back(Work work);  // for a worker that still holds the snapshot
   void done(const Work& work, TableOutcome outcome);
   // The first error wins and makes everybody end.
-  void fail(std::exception_ptr error) noexcept;
+  void fail(const std::exception_ptr& error) noexcept;
   void halt() noexcept { halt_.request_stop(); }
   bool halted() const { return halt_.stop_requested(); }
   std::stop_token halt_token() const { return halt_.get_token(); }

@@ -48,11 +48,11 @@ class TemporaryFile {
 };
 
 void leave_out(const SchemaOptions& options, std::vector<std::string>& arguments) {
-  if (!options.owners) arguments.push_back("--no-owner");
-  if (!options.privileges) arguments.push_back("--no-privileges");
-  if (!options.comments) arguments.push_back("--no-comments");
-  if (!options.labels) arguments.push_back("--no-security-labels");
-  if (!options.tablespaces) arguments.push_back("--no-tablespaces");
+  if (!options.owners) arguments.emplace_back("--no-owner");
+  if (!options.privileges) arguments.emplace_back("--no-privileges");
+  if (!options.comments) arguments.emplace_back("--no-comments");
+  if (!options.labels) arguments.emplace_back("--no-security-labels");
+  if (!options.tablespaces) arguments.emplace_back("--no-tablespaces");
 }
 
 std::vector<std::string> dump_arguments(const pg::Endpoint& source, const std::string& conninfo,
