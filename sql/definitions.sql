@@ -1,5 +1,5 @@
 -- What stands beside rows: psql -f sql/definitions.sql, on either side, majors 12 to 18, with an empty search_path.
--- One row for each relation (part ''), for what belongs to one, and for each function. What a parent hands down to its
+-- One row for each relation and sequence (part ''), for what belongs to a relation, and for each function. What a parent hands down to its
 -- partitions stands with the parent only; what extensions own, and pgbaton's own, is left out.
 --   kind, schema_name, relation, part   the key; of a function its name and its arguments
 --   called      how a person says it
@@ -108,6 +108,18 @@ with relations as (
          format('%s %s %s', u.ev_type, u.is_instead, u.ev_enabled), rtrim(pg_catalog.pg_get_ruledef(u.oid), ';'),
          format('DROP RULE %I ON %s', u.rulename, r.name), true
     from relations r join pg_catalog.pg_rewrite u on u.ev_class = r.oid and u.rulename <> '_RETURN'
+  union all
+  select 'sequence', n.nspname, c.relname, '', null, null, s.settings,
+         format('ALTER SEQUENCE %I.%I %s', n.nspname, c.relname, s.settings), null, false
+    from pg_catalog.pg_sequence q join pg_catalog.pg_class c on c.oid = q.seqrelid
+         join pg_catalog.pg_namespace n on n.oid = c.relnamespace cross join lateral (
+      select format('AS %s INCREMENT %s MINVALUE %s MAXVALUE %s CACHE %s %s', pg_catalog.format_type(q.seqtypid, null),
+                    q.seqincrement, q.seqmin, q.seqmax, q.seqcache, case when q.seqcycle then 'CYCLE' else 'NO CYCLE' end)
+             as settings) s
+   where c.relpersistence <> 't' and n.nspname not in ('information_schema', 'pgbaton', 'pgbaton_fence')
+     and n.nspname !~ '^pg_'
+     and not exists (select from pg_catalog.pg_depend d where d.classid = 'pg_catalog.pg_class'::regclass
+                        and d.objid = c.oid and d.objsubid = 0 and d.deptype = 'e')
   union all
   select 'function', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes), null, null,
          format('%s %s %s %s', p.prokind, l.lanname, p.prosecdef, pg_catalog.md5(replace(p.prosrc, e'\r', ''))), null, null,

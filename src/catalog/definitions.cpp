@@ -19,6 +19,11 @@ bool is_view(const Definition& definition) {
   return definition.kind == "view" || definition.kind == "materialized view" || definition.kind == "foreign table";
 }
 
+// Those that only the source has are told where sequences are set.
+bool is_sequence(const Definition& definition) {
+  return definition.kind == "sequence";
+}
+
 bool is_relation(const Definition& definition) {
   return definition.kind == "table" || is_view(definition);
 }
@@ -41,10 +46,12 @@ class Comparison {
     for (const auto& [key, here] : source_) {
       const auto there = target_.find(key);
       if (!concerns(*here)) continue;
-      if (there == target_.end())
-        add(*here, "is on the source only", here->make);
-      else if (scope_.texts && here->text != there->second->text)
-        add(*here, "is not the same on both sides", here->make.empty() ? "" : there->second->take + "; " + here->make);
+      if (there == target_.end()) {
+        if (!is_sequence(*here)) add(*here, "is on the source only", here->make);
+      } else if (scope_.texts && here->text != there->second->text) {
+        const auto& take = there->second->take;
+        add(*here, "is not the same on both sides", take.empty() ? here->make : take + "; " + here->make);
+      }
     }
     for (const auto& [key, there] : target_)
       if (there->enforces && !source_.contains(key) && concerns(*there))
@@ -61,7 +68,7 @@ class Comparison {
 
   bool concerns(const Definition& definition) const {
     if (definition.kind == "table") return false;
-    if (definition.kind == "function" || is_view(definition)) return scope_.whole;
+    if (definition.kind == "function" || is_sequence(definition) || is_view(definition)) return scope_.whole;
     const bool refers_elsewhere = !definition.referenced.empty() && !carried_.contains(definition.referenced);
     return shared_.contains(definition.relation) && (scope_.whole || !refers_elsewhere);
   }

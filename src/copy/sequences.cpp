@@ -32,11 +32,12 @@ void require_settable(const catalog::Sequence& from, const catalog::Sequence& to
         .sqlstate("42501")
         .table(name)
         .hint(fmt::format("GRANT UPDATE ON SEQUENCE {} to this role. No sequence was set.", name));
-  if ((from.increment > 0) != (to.increment > 0))
+  // Who takes 50 keys for each value would take again what was taken before it.
+  if (from.increment != to.increment)
     throw Error(
         ErrorKind::rejected,
-        fmt::format("sequence {} steps by {} on the source and by {} on the target: its next value would be one "
-                    "that the source gave",
+        fmt::format("sequence {} steps by {} on the source and by {} on the target: values given there could be "
+                    "taken again",
                     name, from.increment, to.increment))
         .side(Side::target)
         .table(name)

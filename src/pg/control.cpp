@@ -17,7 +17,12 @@ namespace {
 Error failed(Side side, std::string_view doing, std::string_view message, std::string_view state) {
   auto text = one_line(message);
   if (!doing.empty()) text = fmt::format("{}: {}", doing, text);
-  return Error(ErrorKind::failed, text).side(side).sqlstate(state).action(classify(state)).hint(advice(state));
+  Error error(ErrorKind::failed, text);
+  error.side(side).sqlstate(state).action(classify(state)).hint(advice(state));
+  // Beside finish, drop or the end of a switchover: the state goes with the last replica.
+  if (state == "42P01" && message.find("\"pgbaton.") != message.npos)
+    error.hint("The replica has ended or changed sides meanwhile: `pgbaton status` tells what there is.");
+  return error;
 }
 
 // What libpqxx says by itself of a connection that is gone speaks of its own insides ("Could not obtain client

@@ -186,7 +186,7 @@ Lease Lease::acquire(const pg::Endpoint& target, const std::string& replica_name
     if (try_lock(*connection, replica_name)) return true;
     if (take_over) {
       log::warning("taking replica {} over from {}", replica_name, describe_holder(*connection, replica_name));
-      terminate(*connection, replica_name, "");
+      terminate(*connection, replica_name, not_beside(replica_name));
     }
     return wait_for_lock(*connection, replica_name, patience);
   });

@@ -70,7 +70,8 @@ TEST_F(LeftBehindTest, DdlSinceTheCloneThatNoRowShows) {
       "create table t (id int primary key, v int, w varchar(9) check (w in ('a', 'b')), old int unique); create table "
       "p (id int primary key, v int) partition by range (id); create table p_1 partition of p for values from (0) to "
       "(9); create index kept on t (w) where w in ('a', 'b'); create function kept(int) returns int language sql as "
-      "'select 1'; create view kept_view as select 1 as one; create policy kept on t using (w in ('a', 'b')); insert "
+      "'select 1'; create view kept_view as select 1 as one; create sequence kept_s; create sequence s; create policy "
+      "kept on t using (w in ('a', 'b')); insert "
       "into t values (1, 1, 'a', 1); insert into p values (1, 1)");
   clone_until_caught_up();
   source().exec(
@@ -80,7 +81,7 @@ TEST_F(LeftBehindTest, DdlSinceTheCloneThatNoRowShows) {
       "end'; create trigger tt before insert on p for each row execute function f(); create view vw as select 1 as "
       "one; "
       "create or replace function kept(int) returns int language sql as 'select 2'; alter table p add foreign key (v) "
-      "references t");
+      "references t; alter sequence s maxvalue 9000 cache 20");
   ASSERT_EQ(run("follow", {"--until", "caught-up"}).code, 0);
   const Json report = Json::parse(run("switchover", {"--dry-run", "--json"}).out, nullptr, false);
   const auto found = named(report, "target.definition");
@@ -102,13 +103,14 @@ TEST_F(LeftBehindTest, DdlSinceTheCloneThatNoRowShows) {
       R"("public"."p": foreign key p_v_fkey is on the source only. ALTER TABLE public.p ADD CONSTRAINT p_v_fkey FOREIGN KEY (v) REFERENCES public.t(id); on )",
       R"("public"."f"(): the function is on the source only. Take)",
       R"("public"."kept"(integer): the function is not the same on both sides. Take)",
+      R"("public"."s": the sequence is not the same on both sides. ALTER SEQUENCE public.s AS bigint INCREMENT 1 MINVALUE 1 MAXVALUE 9000 CACHE 20 NO CYCLE; on )",
       R"("public"."vw": the view is on the source only. Take)"};
   EXPECT_EQ(lines.size(), expected.size()) << result;
   for (const auto& begin : expected) {
     const auto line = lines.lower_bound(begin);
     EXPECT_TRUE(line != lines.end() && line->starts_with(begin)) << begin << "\nin " << result;
   }
-  EXPECT_EQ(found.size(), 5U) << report.dump(2);
+  EXPECT_EQ(found.size(), 6U) << report.dump(2);
 }
 
 }  // namespace

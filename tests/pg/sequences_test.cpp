@@ -106,6 +106,8 @@ TEST_F(SequencesTest, S44_NothingIsSetWhenOneCannotBe) {
   refused(8, "its limits are 1 and 50", target().conninfo());
   target().exec("alter sequence b maxvalue 1000 increment -1");
   refused(8, "by 1 on the source and by -1 on the target", target().conninfo());
+  target().exec("alter sequence b increment 50");
+  refused(8, "by 1 on the source and by 50 on the target", target().conninfo());
   target().exec(
       "alter sequence b increment 1 maxvalue 1000; create role clerk login; grant select, update on "
       "sequence a, z to clerk; grant select, usage on sequence b to clerk");

@@ -207,7 +207,7 @@ void ShapesTest::follow() {
 
 void ShapesTest::finish() {
   for (const Arguments& command : {tool("sequences"), tool("finish")}) {
-    const auto result = Tool::run(command);
+    const auto result = Tool::run(command, Milliseconds(400'000));
     ASSERT_EQ(result.code, 0) << result;
     expect_no_word_of_definitions(result.out);
   }

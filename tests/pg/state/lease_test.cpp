@@ -106,17 +106,18 @@ TEST_F(LeaseTest, DeathOfTheHolderFreesIt) {
   EXPECT_NO_THROW(acquire());
 }
 
-TEST_F(LeaseTest, TakeOverEndsAllSessionsOfTheReplicaAndOfNoOther) {
+TEST_F(LeaseTest, TakeOverEndsTheWritersSessionsAndNoOthers) {
   auto first = acquire();
-  auto apply = pg::open_control(endpoint(), "apply");
+  auto apply = pg::open_control(endpoint(), "apply"), beside = pg::open_control(endpoint(), "verify");
   auto other = pg::open_control(endpoint("r2"), "apply");
   insert_row();
   auto first_epoch = first.begin_term();
   auto second = acquire(true, Milliseconds(5000));
   EXPECT_EQ(second.begin_term(), first_epoch + 1);
   EXPECT_TRUE(
-      target_.wait_until("select count(*) from pg_stat_activity where application_name like 'pgbaton/r/%'", "1"));
-  EXPECT_NO_THROW(pqxx::nontransaction(*other).exec("select 1"));
+      target_.wait_until("select count(*) from pg_stat_activity where application_name like 'pgbaton/r/%'", "2"));
+  EXPECT_THROW(pqxx::nontransaction(*apply).exec("select 1"), pqxx::failure);
+  for (auto* spared : {&other, &beside}) EXPECT_NO_THROW(pqxx::nontransaction(**spared).exec("select 1"));
   try {
     first.check();
     ADD_FAILURE() << "no error";
