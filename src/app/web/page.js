@@ -181,7 +181,7 @@ function tiles() {
     const catchUp = status && status.lag ? status.lag.stream.seconds_to_catch_up : null;
     list.push(tile("Behind", bytes(behind), isKnown(now("lag_seconds")) && behind > 0 ? seconds(now("lag_seconds")) : "",
       isStill() ? "as of the last contact; the source may have written more"
-        : behind <= 0 ? "everything that the source has written is on the target"
+        : behind <= 0 ? (copy && copy.running ? "nothing was written on the source since the snapshot" : "everything that the source has written is on the target")
         : isKnown(catchUp) && catchUp > 1 ? `about ${seconds(catchUp)} to catch up at this speed`
         : "written on the source, not on the target yet"));
   }
@@ -223,12 +223,15 @@ function tableRow(name, how, share, kind) {
 function tables() {
   const rows = [], flying = new Set(), all = (status && status.tables) || [];
   const inFlight = live && live.copy && live.copy.running ? live.copy.in_flight : [];
-  for (const table of inFlight) {
-    flying.add(table.name.replace(/ part \d+ of \d+$/, ""));
-    rows.push(table.indexing ? tableRow(table.name, `indexes and constraints for ${seconds(table.seconds)}`, 1, "busy")
-      : tableRow(table.name, `${bytes(table.bytes)} of about ${bytes(table.bytes_total)}`, Math.min(0.99, table.bytes_total ? table.bytes / table.bytes_total : 0), ""));
-  }
   const quoted = (table) => `"${table.schema}"."${table.name}"`;
+  const plain = new Map(all.map((table) => [quoted(table), `${table.schema}.${table.name}`]));
+  for (const table of inFlight) {
+    const whole = table.name.replace(/ part \d+ of \d+$/, ""), part = table.name.slice(whole.length);
+    const name = (plain.get(whole) || whole) + part;
+    flying.add(whole);
+    rows.push(table.indexing ? tableRow(name, `indexes and constraints for ${seconds(table.seconds)}`, 1, "busy")
+      : tableRow(name, `${bytes(table.bytes)} of about ${bytes(table.bytes_total)}`, Math.min(0.99, table.bytes_total ? table.bytes / table.bytes_total : 0), ""));
+  }
   const words = { pending: "waits", copying: "copying", copied: "copied, indexes to come", indexed: "copied and indexed", done: "complete", skipped: "not copied", resync: "being copied again" };
   const order = { resync: 0, copying: 1, copied: 2, indexed: 3, pending: 4, done: 5, skipped: 6 };
   const rest = all.filter((table) => !flying.has(quoted(table)))
@@ -266,9 +269,10 @@ function events() {
 
 // ---- charts
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const byteRate = (value) => (isKnown(value) ? `${bytes(value)}/s` : "–");
 const specs = {
   "chart-copy": { left: bytes, least: 2 ** 20, series: [["copy_left_bytes", "left", "blue", bytes, true]],
-    extra: [["copy_bytes_per_second", "speed", "purple", (v) => (isKnown(v) ? `${bytes(v)}/s` : "–")]] },
+    extra: [["copy_bytes_per_second", "speed", "purple", byteRate]] },
   "chart-lag": { left: bytes, least: 2 ** 16, series: [["lag_bytes", "behind", "blue", bytes, true]], extra: [["lag_seconds", "age", "purple", seconds]] },
   "chart-wal": { left: bytes, least: 2 ** 20, series: [["wal_held_bytes", "held", "blue", bytes, true], ["wal_limit_bytes", "limit", "red", bytes]], extra: [] },
   "chart-rate": { left: count, least: 10, series: [["changes_per_second", "changes/s", "blue", count, true], ["transactions_per_second", "transactions/s", "purple", count]], extra: [] },
@@ -277,7 +281,7 @@ const charts = {};
 function makeChart(id) {
   const spec = specs[id], box = byId(id).querySelector("div");
   const axis = (format, scale, side) => ({ scale, side, stroke: colour("muted"), size: 72, grid: side === 3 ? { stroke: colour("grid"), width: 1 } : { show: false },
-    ticks: { show: false }, ...(format === bytes ? { incrs: byteSteps } : {}), values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : format(tick))) });
+    ticks: { show: false }, ...(format === bytes || format === byteRate ? { incrs: byteSteps } : {}), values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : format(tick))) });
   const series = [...spec.series.map((one) => [...one.slice(0, 4), one[4], "y"]), ...spec.extra.map((one) => [...one.slice(0, 4), false, "z"])];
   const range = (least) => (_, low, high) => [0, Math.max((high || 0) * 1.08, least)];
   const fill = (one) => (one[4] ? { fill: colour("blue-soft") } : {});
