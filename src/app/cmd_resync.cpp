@@ -9,6 +9,7 @@
 #include <pgbaton/snapshot/clone.hpp>
 #include <pgbaton/snapshot/deferred.hpp>
 #include <pgbaton/state/doubt.hpp>
+#include <pgbaton/state/switchover.hpp>
 #include <pgbaton/state/writable.hpp>
 #include <pgbaton/stream/own_writer.hpp>
 
@@ -46,6 +47,10 @@ class Resync {
     replica_ = require_replica(context_, store_);
     require_copied(replica_);
     state::require_writable(*target_);
+    if (state::switchover_runs(*target_, replica_.name))
+      throw Error(ErrorKind::held_elsewhere, fmt::format("a switchover of replica {} is running", replica_.name))
+          .side(Side::target)
+          .hint("Run the same command again when it has ended.");
     require_unbroken(context_, store_, replica_);
     store_.install();  // a newer version of the state, if it is due
     auto wanted = find_wanted();

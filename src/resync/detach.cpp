@@ -4,6 +4,7 @@
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/catalog/choice.hpp>
 #include <pgbaton/resync/resync.hpp>
+#include <pgbaton/state/switchover.hpp>
 
 #include <algorithm>
 
@@ -179,6 +180,12 @@ std::vector<catalog::Table> matching_tables(pg::Control& source, const std::vect
 void lock_progress(pqxx::transaction_base& tx, const state::Replica& replica) {
   tx.exec_params("select from pgbaton.progress where replica = $1 and generation = $2 for update", replica.name,
                  replica.generation);
+  const auto row = tx.exec_params("select direction from pgbaton.replica where name = $1 and generation = $2",
+                                  replica.name, replica.generation);
+  if (!row.empty() && row[0][0].as<std::string>() != state::kSwitched) return;
+  throw Error(ErrorKind::held_elsewhere, fmt::format("replica {} has ended or changed sides meanwhile", replica.name))
+      .side(Side::target)
+      .hint("Nothing was changed; `pgbaton status` tells what there is.");
 }
 
 std::int64_t raise_version(pqxx::transaction_base& tx, const state::Replica& replica, bool changed) {

@@ -13,7 +13,8 @@ namespace pgbaton::resync {
 // The source's tables that the arguments of the command mean.
 std::vector<catalog::Table> matching_tables(pg::Control& source, const std::vector<std::string>& arguments);
 
-// The row that every apply transaction locks last: whoever has it now still obeys the table states of before.
+// The row that every apply transaction locks last: whoever has it now still obeys the table states of before. A flip of
+// `pgbaton switchover` locks it too; Error(held_elsewhere) behind one.
 void lock_progress(pqxx::transaction_base& tx, const state::Replica& replica);
 // The version in force, a new one when something has changed. Error(failed) when the replica is gone.
 std::int64_t raise_version(pqxx::transaction_base& tx, const state::Replica& replica, bool changed);

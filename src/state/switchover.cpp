@@ -46,8 +46,28 @@ bool knows_attempt(pg::Control& target, const std::string& replica, const Attemp
   });
 }
 
+namespace {
+
+// Under the row of progress: a resync that takes tables out, or in, locks it before it looks for the direction.
+void require_all_in_stream(pqxx::transaction_base& tx, const Replica& replica) {
+  tx.exec_params("select from pgbaton.progress where replica = $1 and generation = $2 for update", replica.name,
+                 replica.generation);
+  const auto out = tx.exec_params(
+      "select quote_ident(schema_name) || '.' || quote_ident(table_name) from pgbaton.table_state where replica = $1 "
+      "and generation = $2 and (detached or phase not in ('done', 'skipped')) order by 1 limit 1",
+      replica.name, replica.generation);
+  if (out.empty()) return;
+  throw Error(ErrorKind::preflight, "a table has left the stream meanwhile, to be copied again or for the first time")
+      .side(Side::target)
+      .table(out[0][0].as<std::string>())
+      .hint("Let `pgbaton resync` end, or run it again if it was killed; then run the same command again.");
+}
+
+}  // namespace
+
 void flip_switchover(pqxx::transaction_base& tx, std::int64_t id, const Replica& replica, Lsn barrier_lsn,
                      Lsn from_lsn) {
+  require_all_in_stream(tx, replica);
   const auto flipped = tx.exec_params(
       "update pgbaton.request set state = 'done', done_at = clock_timestamp(), result = $2::json "
       "where id = $1 and state = 'taken'",
@@ -105,6 +125,20 @@ bool readers_on_target(pg::Control& target, const Replica& replica) {
                   "$2",
                   replica.name, replica.generation)
                 .empty();
+  });
+}
+
+std::string switchover_lock(const std::string& replica) {
+  return "pgbaton switchover " + replica;
+}
+
+// Held no longer than the statement takes.
+bool switchover_runs(pg::Control& target, const std::string& replica) {
+  return pg::control(Side::target, "looking for a switchover", [&] {
+    pqxx::nontransaction tx(target);
+    return !tx.exec_params1("select pg_catalog.pg_try_advisory_xact_lock_shared(pg_catalog.hashtextextended($1, 0))",
+                            switchover_lock(replica))[0]
+                .as<bool>();
   });
 }
 

@@ -2,6 +2,7 @@
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/source/slot.hpp>
 #include <pgbaton/state/lease.hpp>
+#include <pgbaton/state/switchover.hpp>
 #include <pgbaton/stream/shared_cut.hpp>
 
 #include <fmt/format.h>
@@ -160,7 +161,10 @@ bool hold_still(pg::Connection& target, const state::Replica& replica, Lsn cut_l
   if (rows.rows() == 0) return false;
   for (int i = 0; i < rows.rows(); ++i)
     if (rows.value(i, 0) != "t") return false;
-  return true;
+  // Behind the flip of a switchover the application writes there. A statement of its own sees what the lock waited for.
+  const std::array<pg::Parameter, 3> whose{replica.name, replica.generation, state::kSwitched};
+  return target.exec("select from pgbaton.replica where name = $1 and generation = $2 and direction <> $3", whose)
+             .rows() > 0;
 }
 
 }  // namespace pgbaton::stream

@@ -32,7 +32,7 @@ void Conductor::be_the_only_one() {
       pqxx::nontransaction tx(*target_);
       return tx
           .exec_params1("select pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended($1, 0))",
-                        "pgbaton switchover " + options_.names.name)[0]
+                        state::switchover_lock(options_.names.name))[0]
           .as<bool>();
     });
   };

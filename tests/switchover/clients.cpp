@@ -86,6 +86,17 @@ std::string Clients::lost(const std::string& file, Cluster& server) {
                       : std::to_string(missing) + " of " + std::to_string(keys.size()) + " acknowledged rows:" + text;
 }
 
+bool is_frozen(const Tool& tool) {
+  for (int i = 0; i < 1200; ++i) {
+    std::string state;
+    std::ifstream stat("/proc/" + std::to_string(tool.pid()) + "/stat");
+    stat >> state >> state >> state;
+    if (state == "T") return true;
+    std::this_thread::sleep_for(Milliseconds(50));
+  }
+  return false;
+}
+
 bool takes_writes(Cluster& server) {
   try {
     server.exec("insert into account (id, n) values (-1, 0); delete from account where id = -1");

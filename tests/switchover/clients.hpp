@@ -39,6 +39,8 @@ class Clients {
   std::vector<std::thread> threads_;
 };
 
+// Waits until the process has stopped itself at its failpoint.
+bool is_frozen(const Tool& tool);
 // Whether a client may write there now.
 bool takes_writes(Cluster& server);
 // Fails the test unless exactly one of the two may be written, five seconds from now at the latest.

@@ -33,8 +33,9 @@ struct AttemptName {
 };
 bool knows_attempt(pg::Control& target, const std::string& replica, const AttemptName& attempt);
 // For the transaction that flips, which the caller has open. Error(failed) when the watchdog came first, and
-// Error(held_elsewhere) when the term is over. Raises the epoch: no writer of before commits anything any more.
-// `from_lsn`: of this server, where a way back begins; 0 none.
+// Error(held_elsewhere) when the term is over, Error(preflight) when a resync has taken tables out of the stream.
+// Raises the epoch: no writer of before commits anything any more. `from_lsn`: of this server, where a way back begins;
+// 0 none.
 void flip_switchover(pqxx::transaction_base& tx, std::int64_t id, const Replica& replica, Lsn barrier_lsn,
                      Lsn from_lsn);
 // The newest of the replica; nullopt also without a schema.
@@ -69,7 +70,10 @@ void establish_way_back(pg::Control& other, const std::string& replica, const Wa
 void keep_way_back_alone(pg::Control& target, const std::string& replica);
 // `reason` of a request "stop": the stream is wanted by a switchover, and may come back.
 inline constexpr std::string_view kStopForSwitchover = "switchover";
-// Whether such a one, or an attempt that runs, is there.
+// Whether a conductor is at work, from its preflight to its clean-up: it holds the advisory lock of this name.
+std::string switchover_lock(const std::string& replica);
+bool switchover_runs(pg::Control& target, const std::string& replica);
+// Whether such a request, or an attempt that runs, is there.
 bool wanted_by_switchover(pg::Control& target, const std::string& replica);
 
 }  // namespace pgbaton::state

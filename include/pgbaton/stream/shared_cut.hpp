@@ -65,7 +65,8 @@ class SharedCut {
   Clock::time_point since_;
 };
 
-// The row lock that keeps every applier from committing; false when the target is not at `cut_lsn` any more. Inside a
+// The row lock that keeps every applier, and a switchover's flip, from committing; false when the target is not at
+// `cut_lsn` any more, or has been flipped. Inside a
 // READ COMMITTED transaction of the caller, before it reads or writes.
 bool hold_still(pg::Connection& target, const state::Replica& replica, Lsn cut_lsn);
 
