@@ -21,8 +21,9 @@ constexpr std::string_view kMissingHint =
     "verify "
     "--repair`, which looks for others like it; or put it back as the source has it.";
 constexpr std::string_view kConflictHint =
-    "Something else wrote to the target: remove the row there, then run the same command again; or start anew with "
-    "pgbaton clone --restart.";
+    "Something else wrote to the target, perhaps a trigger there that is ENABLE ALWAYS or REPLICA (`pgbaton check` "
+    "names "
+    "them): end that and remove the row, then run the same command again; or start anew with pgbaton clone --restart.";
 
 constexpr std::string_view kTriggerHint = "Look for a trigger, rule or policy on the table that swallows writes.";
 

@@ -76,9 +76,15 @@ long entries_per_transaction(pg::Connection& target) {
 // What only a superuser may say of things that every database has is not worth a failed clone. Before 15 schema public
 // was a superuser's and everybody's, so between majors pg_dump names its owner and its rights.
 bool may_be_refused(const TocEntry& entry) {
-  if (entry.description == "SCHEMA") return entry.tag == "public";
-  return (entry.description == "COMMENT" && (entry.tag.starts_with("EXTENSION ") || entry.tag == "SCHEMA public")) ||
+  return (entry.description == "SCHEMA" && entry.tag == "public") ||
+         (entry.description == "COMMENT" && (entry.tag.starts_with("EXTENSION ") || entry.tag == "SCHEMA public")) ||
          (entry.description == "ACL" && entry.tag == "SCHEMA public");
+}
+
+// A schema that an administrator has made for us holds nothing of ours yet: what stands in it in our way says so
+// itself.
+bool may_be_there(const TocEntry& entry, const Error& error) {
+  return entry.description == "SCHEMA" && error.sqlstate() == "42P06";
 }
 
 std::string left_out(const TocEntry& entry) {
@@ -92,9 +98,13 @@ void run_refusable(pg::Connection& target, const TocEntry& entry, const std::sto
     run_entry(target, entry, stop);
     target.exec("RELEASE SAVEPOINT entry");
   } catch (const Error& error) {
-    if (error.sqlstate() != "42501") throw;
+    const bool there = may_be_there(entry, error);
+    if (!there && (error.sqlstate() != "42501" || !may_be_refused(entry))) throw;
     target.exec("ROLLBACK TO SAVEPOINT entry");
-    log::warning("{} was left out: {}", left_out(entry), error.message());
+    if (there)
+      log::warning("schema {} is on the target already: it keeps its owner", quote_identifier(entry.tag));
+    else
+      log::warning("{} was left out: {}", left_out(entry), error.message());
   }
 }
 
@@ -224,7 +234,7 @@ class Definitions {
     if (record_.done.contains(print)) return false;
     if (!record_.done.empty())
       run_unless_there(connection_, entry, stop_);
-    else if (may_be_refused(entry))
+    else if (may_be_refused(entry) || entry.description == "SCHEMA")
       run_refusable(connection_, entry, stop_);
     else
       run_entry(connection_, entry, stop_);

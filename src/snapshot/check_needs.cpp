@@ -141,11 +141,10 @@ void check_roles(const CheckOptions& options, CheckSide& source, CheckSide& targ
   if (schema.privileges) members.merge(texts(*source.connection, std::string(kWithDefaults)));
   if (schema.owners) check_owners_schemas(options, source, target, findings);
   pqxx::nontransaction tx(*target.connection);
-  auto rows = tx.exec_params(
-      fmt::format(
-          "select rolname from pg_roles where rolname = any($1::text[]) and not pg_has_role(oid, '{}') order by 1",
-          target.server.major() >= 16 ? "SET" : "MEMBER"),
-      text_array({members.begin(), members.end()}));
+  auto rows = tx.exec_params(fmt::format("select rolname, rolsuper from pg_roles where rolname = any($1::text[]) and "
+                                         "not pg_has_role(oid, '{}') order by 1",
+                                         target.server.major() >= 16 ? "SET" : "MEMBER"),
+                             text_array({members.begin(), members.end()}));
   for (auto row : rows) {
     const auto role = quote_identifier(row[0].as<std::string>());
     findings.blocker(
@@ -153,8 +152,12 @@ void check_roles(const CheckOptions& options, CheckSide& source, CheckSide& targ
         fmt::format("it owns objects or has default privileges on the source, and {} may not give it objects on the "
                     "target",
                     quote_identifier(target.server.user)),
-        fmt::format("GRANT {} TO {}; on the target, or use --no-owner, and --no-privileges for default privileges.",
-                    role, quote_identifier(target.server.user)));
+        row[1].as<bool>()
+            ? "Give what it owns to another role on the source, or use --no-owner, and --no-privileges for default "
+              "privileges: a member of a superuser's role is one."
+            : fmt::format("GRANT {} TO {}; on the target, or use --no-owner, and --no-privileges for default "
+                          "privileges.",
+                          role, quote_identifier(target.server.user)));
   }
 }
 

@@ -216,9 +216,10 @@ void check_constraints(pg::Control& source, const TablePlan& plan, Findings& fin
         "table.always_trigger", quoted(row[0], row[1]),
         "trigger " + row[2].as<std::string>() +
             " is ENABLE ALWAYS or REPLICA: it fires on the target for every applied change, too",
-        fmt::format("Its effects are replicated already. If it shall not fire: ALTER TABLE {} DISABLE TRIGGER {}; "
-                    "on the target.",
-                    quoted(row[0], row[1]), row[2].as<std::string>()));
+        fmt::format(
+            "What it writes is replicated already. If it shall not fire: clone without --follow, ALTER TABLE {} "
+            "DISABLE TRIGGER {}; on the target, then follow.",
+            quoted(row[0], row[1]), row[2].as<std::string>()));
 }
 
 // What `tables` of the configuration says of some of them: the source is asked as the clone will ask it. A session that

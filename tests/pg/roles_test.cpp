@@ -60,6 +60,7 @@ class RolesTest : public CheckTest, public ::testing::WithParamInterface<Majors>
                 Ids{"target.owner_schema"});
       target().exec("grant create on schema public to app", "shop");
     }
+    target().exec("create schema audit authorization app", "shop");  // made beforehand, it is taken as it is
     if (GetParam().target >= 15 && !GetParam().may_set)
       target().exec("revoke set on parameter session_replication_role from pgbaton");
   }
