@@ -53,6 +53,45 @@ std::optional<Row> asked(Work&& work) {
   }
 }
 
+bool is_settled(Direction direction) {
+  switch (direction) {
+    case Direction::forward:
+    case Direction::reverse:
+      return true;
+    case Direction::rolling_back:
+    case Direction::rolled_back:
+    case Direction::switching:
+    case Direction::without_way_back:
+      return false;
+  }
+  return true;
+}
+
+// It holds its lock where its stream led to.
+bool conductor_works(const Context& context) {
+  const auto works = [&](const pg::Endpoint& server) {
+    try {
+      return state::switchover_runs(*pg::open_control(server, "direction"), context.names.name);
+    } catch (const Error& error) {
+      log::debug("looking for a switchover: {}", error.describe());
+      return false;
+    }
+  };
+  return works(context.given_target()) || works(context.given_source());
+}
+
+// Whoever would stream waits for a switchover that is at work; one that was killed is a person's to end.
+Direction settled_direction(const Context& context, bool streams) {
+  constexpr Milliseconds kPoll{200};
+  auto direction = find_direction(context);
+  for (bool told = false; streams && !is_settled(direction) && conductor_works(context); told = true) {
+    if (!told) log::info("a switchover is at work: waiting for its end");
+    if (!sleep_for(kPoll, context.stop)) break;
+    direction = find_direction(context);
+  }
+  return direction;
+}
+
 [[noreturn]] void refuse(const Context& context, Direction direction) {
   const bool back = direction == Direction::rolling_back || direction == Direction::rolled_back;
   throw Error(ErrorKind::usage,
@@ -85,7 +124,7 @@ void turn_round(Context& context) {
   const auto use = find_command(context.options.command)->use;
   constexpr unsigned kFollowsTheStream = kFollow | kStatus | kWait | kVerify | kResync | kSequences | kFinish | kDrop;
   if ((use & (kFollowsTheStream | kClone)) == 0 || context.options.source_is_gone) return;
-  const auto direction = find_direction(context);
+  const auto direction = settled_direction(context, use == kFollow);
   const bool only_looks = (use & (kStatus | kWait)) != 0;
   switch (direction) {
     case Direction::forward:

@@ -20,7 +20,7 @@ enum class Direction {
 Direction find_direction(const Context& context);
 
 // Lets commands that drive or look at a stream take it as it goes now; refuses those that would harm an application
-// that works on the target. Error(usage).
+// that works on the target. Error(usage). `follow` beside a switchover that is at work waits for its end.
 void turn_round(Context& context);
 
 // For one that ran when the application changed sides: waits until it is known which way the stream goes. False when

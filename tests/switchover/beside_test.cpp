@@ -60,5 +60,20 @@ TEST_F(BesideSwitchover, AResyncTakesNoTableAcross) {
   stop_follower(follower);
 }
 
+// One that a service manager starts anew at that moment is not told to end the switchover by hand.
+TEST_F(BesideSwitchover, AFollowerThatBeginsMeanwhileWaits) {
+  auto switchover = start("switchover", {}, {{"PGBATON_FAILPOINTS", "switchover_flipped=freeze"}});
+  ASSERT_TRUE(is_frozen(switchover)) << switchover.err();
+  auto follower = start("follow");
+  ASSERT_TRUE(follower.wait_for_stderr("a switchover is at work: waiting for its end"));
+  switchover.kill(SIGCONT);
+  const auto done = switchover.wait(Milliseconds(60'000));
+  EXPECT_EQ(done.code, 0) << done;
+  ASSERT_TRUE(follower.wait_for_stderr("streaming from slot \"pgbaton__back\""));
+  target().exec("insert into account values (7, 7)");
+  EXPECT_TRUE(source().wait_until("select count(*) from account", "1"));
+  stop_follower(follower);
+}
+
 }  // namespace
 }  // namespace pgbaton::testing
