@@ -251,6 +251,21 @@ void check_tablespaces(const CheckOptions& options, CheckSide& source, CheckSide
                     quote_identifier(name), quote_identifier(name)));
 }
 
+void check_foreign_servers(CheckSide& source, CheckSide& target, Findings& findings) {
+  const auto wrappers = texts(*source.connection,
+                              "select w.fdwname from pg_foreign_server s join pg_foreign_data_wrapper w on w.oid = "
+                              "s.srvfdw where not exists (select from pg_depend d where d.classid = "
+                              "'pg_foreign_server'::regclass and d.objid = s.oid and d.deptype = 'e')");
+  pqxx::nontransaction tx(*target.connection);
+  for (auto row : tx.exec_params("select fdwname from pg_foreign_data_wrapper where fdwname = any($1::text[]) and not "
+                                 "has_foreign_data_wrapper_privilege(oid, 'USAGE') order by 1",
+                                 text_array({wrappers.begin(), wrappers.end()})))
+    findings.blocker("target.wrapper_right", quote_identifier(row[0].as<std::string>()),
+                     "the role may not create foreign servers of this foreign-data wrapper on the target",
+                     fmt::format("GRANT USAGE ON FOREIGN DATA WRAPPER {} TO {}; on the target.",
+                                 quote_identifier(row[0].as<std::string>()), quote_identifier(target.server.user)));
+}
+
 void check_event_triggers(CheckSide& source, CheckSide& target, Findings& findings) {
   if (target.server.superuser) return;
   for (const auto& name : texts(*source.connection,
@@ -323,6 +338,7 @@ void check_needs(const CheckOptions& options, CheckSide& source, CheckSide& targ
   check_roles(options, source, target, findings);
   check_extensions(options, source, target, findings);
   check_tablespaces(options, source, target, plan, findings);
+  check_foreign_servers(source, target, findings);
   check_event_triggers(source, target, findings);
   if (options.new_database) return;  // it owns what the new database has
   check_schema_rights(target, plan, findings);

@@ -107,9 +107,11 @@ void make_anew(const Build& build, const catalog::Table& table) {
   try {
     target.exec("begin; set local lock_timeout = '30s'; set local check_function_bodies = off; " + drops);
     for (const auto* entry : entries) target.exec(entry->sql);
-    // A source that is itself a target has a guard of its own, which means nothing here.
-    target.exec(fmt::format("alter table {} drop column if exists {}; commit", table.name.quoted(),
-                            quote_identifier(kGuardColumn)));
+    // A source that is itself a target has a guard of its own, which means nothing here. A typed table refuses even to
+    // drop a column that it does not have.
+    if (table.has_guard_column)
+      target.exec(fmt::format("alter table {} drop column {}", table.name.quoted(), quote_identifier(kGuardColumn)));
+    target.exec("commit");
   } catch (Error& error) {
     if (error.action() == Action::retry) throw;
     throw Error(ErrorKind::rejected,

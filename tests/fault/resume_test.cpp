@@ -160,6 +160,18 @@ TEST_F(ResumeTest, S38_ColumnsOfParentsThatWereMadeAgainBetweenTwoRuns) {
 }
 #endif
 
+// A typed table takes no ALTER of its columns, not even one that has nothing to do.
+TEST_F(ResumeTest, ATypedTableIsMadeAnewByRestart) {
+  source().exec(
+      "create type pair as (x int, y int, v text); create table typed of pair (primary key (x)); "
+      "insert into typed select i, -i, 'v' from generate_series(1, 500) i");
+  clone_until_caught_up({"--guard", "ledger"});
+  source().exec("alter table typed drop constraint typed_pkey, add primary key (x, y)");
+  const auto again = run("clone", {"--restart", "--guard", "ledger", "--until", "caught-up"});
+  EXPECT_EQ(again.code, 0) << again;
+  expect_equal();
+}
+
 TEST_F(ResumeTest, S13_KilledInTheMiddleOfOneBigCommit) {
   source().exec("create table t (id bigint primary key, v text)");
   create_marker();

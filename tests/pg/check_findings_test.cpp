@@ -132,6 +132,16 @@ const Case kCases[] = {
      {"--no-owner"},
      "postgres",
      "stranger"},
+    {{"target.wrapper_right"},
+     {"create extension postgres_fdw; create server far foreign data wrapper postgres_fdw"},
+     {"create extension postgres_fdw; grant create on database postgres to stranger; grant create on schema public to "
+      "stranger"},
+     {"drop extension postgres_fdw cascade"},
+     {"drop extension postgres_fdw; revoke create on database postgres from stranger; revoke create on schema public "
+      "from stranger"},
+     {"--no-owner"},
+     "postgres",
+     "stranger"},
     {{"target.role_membership"},
      {},
      {"grant create on database postgres to stranger; grant create on schema public to stranger"},
