@@ -15,8 +15,11 @@ begin
     accepted := wanted;
     begin
       execute format('delete from only %s where false', wanted);
-    exception when others then
-      accepted := null;
+    exception
+      when lock_not_available or deadlock_detected then
+        raise exception using errcode = 'lock_not_available', message = format('no lock in time on <<%s>>', wanted);
+      when others then
+        accepted := null;
     end;
     -- A rule may put something else in the place of a statement.
     if accepted is not null and not (select relhasrules from pg_catalog.pg_class where oid = wanted::regclass) then

@@ -5,6 +5,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/catalog/event_triggers.hpp>
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/copy/finalize.hpp>
 #include <pgbaton/pg/ping.hpp>
@@ -152,6 +153,7 @@ bool remove_identities(pg::Control& server, Side side, const state::Replica& rep
 bool remove_from_source(pg::Control& source, const state::Replica& replica, bool known, RemovalReport& report) {
   return attempt(report, fmt::format("slot {} and publications on the source", replica.slot),
                  [&] {
+                   const catalog::EventTriggersSilenced silent(source, Side::source);
                    auto slot = source::load_slot(source, replica.slot);
                    if (slot && slot->active && !known)
                      throw Error(ErrorKind::held_elsewhere,
@@ -196,16 +198,6 @@ void report_unknown(pg::Control& source, const ReplicaNames& names, RemovalRepor
   });
 }
 
-// Event triggers of the application, restored by now, have no say in what is ours. Where the role may not do it they
-// cannot have been restored by us either: both take a superuser.
-void silence_event_triggers(pg::Control& target) {
-  if (!catalog::may_set_replica_role(target, Side::target)) return;
-  pg::control(Side::target, "setting session_replication_role", [&] {
-    pqxx::nontransaction tx(target);
-    tx.exec0("set session_replication_role = replica");
-  });
-}
-
 // A slot's name is unique in its cluster: where it is in this database, the database was renamed.
 void require_own_source(pg::Control& source, const state::Replica& replica) {
   auto server = catalog::load_server(source, Side::source);
@@ -233,8 +225,9 @@ RemovalReport remove_replica(const pg::Endpoint& source_endpoint, const pg::Endp
   auto target = open_or_report(target_endpoint, report, "guard columns and state on the target");
   std::optional<state::Replica> replica;
   std::optional<state::Store> store;
+  std::optional<catalog::EventTriggersSilenced> silent;
   bool asked = target && attempt(report, "state on the target", [&] {
-                 silence_event_triggers(*target);
+                 silent.emplace(*target, Side::target);
                  store.emplace(*target);
                  replica = store->load_replica(names.name);
                });
@@ -322,7 +315,7 @@ RemovalReport end_switched_stream(const pg::Endpoint& source_endpoint, const pg:
   RemovalReport report;
   constexpr std::string_view kRole = "switchover";  // a follower that has turned round works beside it
   const auto target = pg::open_control(target_endpoint, kRole);
-  silence_event_triggers(*target);
+  const catalog::EventTriggersSilenced silent(*target, Side::target);
   state::Store store(*target);
   const auto replica = store.load_replica(name);
   if (!replica || replica->direction != state::kSwitched) return report;
@@ -344,7 +337,7 @@ RemovalReport end_switched_stream(const pg::Endpoint& source_endpoint, const pg:
 RemovalReport remove_from_target(const pg::Endpoint& target_endpoint, const ReplicaNames& names) {
   RemovalReport report;
   const auto target = pg::open_control(target_endpoint, "remove");
-  silence_event_triggers(*target);
+  const catalog::EventTriggersSilenced silent(*target, Side::target);
   state::Store store(*target);
   const auto replica = store.load_replica(names.name);
   if (!replica || !remove_guards(*target, store, *replica, report)) return report;
@@ -360,7 +353,7 @@ RemovalReport remove_from_target(const pg::Endpoint& target_endpoint, const Repl
 // tables it finds are its own.
 void reset_replica(const pg::Endpoint& source_endpoint, const pg::Endpoint& target_endpoint, const std::string& name) {
   auto target = pg::open_control(target_endpoint, "reset");
-  silence_event_triggers(*target);
+  const catalog::EventTriggersSilenced silent(*target, Side::target);
   state::Store store(*target);
   auto replica = store.load_replica(name);
   if (!replica) return;

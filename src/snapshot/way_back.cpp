@@ -2,6 +2,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/catalog/event_triggers.hpp>
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/snapshot/way_back.hpp>
 #include <pgbaton/source/history.hpp>
@@ -111,7 +112,10 @@ void make_way_back(const WayBackRequest& request, const std::stop_token& stop) {
       record_of(request, plan, catalog::load_server(*from, Side::target), options.names.base, skipped_tables(tables));
   state::store_way_back(*from, request.replica, record.dump());
   PGBATON_FAILPOINT("way_back_recorded");
-  source::create_publications(*from, plan.publications);
+  {
+    const catalog::EventTriggersSilenced silent(*from, Side::target);
+    source::create_publications(*from, plan.publications);
+  }
   std::vector<std::string> publications{plan.publications.publication};
   if (!plan.publications.publication_inserts.empty()) publications.push_back(plan.publications.publication_inserts);
   record["publication_state"] = Json::parse(source::load_publication_state(*from, publications));
@@ -121,6 +125,7 @@ void make_way_back(const WayBackRequest& request, const std::stop_token& stop) {
 }
 
 std::vector<std::string> drop_way_back_objects(pg::Control& from, const state::WayBack& way_back) {
+  const catalog::EventTriggersSilenced silent(from, Side::target);
   std::vector<std::string> removed;
   if (source::drop_slot(from, way_back.slot, true))
     removed.push_back(fmt::format("slot {} on the target", way_back.slot));

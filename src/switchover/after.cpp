@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
+#include <pgbaton/catalog/event_triggers.hpp>
 #include <pgbaton/snapshot/way_back.hpp>
 
 #include <tuple>
@@ -41,14 +42,17 @@ std::string Conductor::send() {
 }
 
 std::string Conductor::turn(const state::WayBack& way_back) {
-  auto fence = pg::Connection::open(options_.stream.source, "fence");
+  auto fence = open_fence_session(options_.stream.source, "fence");
   if (!fence_about(fence))
     throw Error(ErrorKind::failed, "the fence of the former source is gone: somebody may write there")
         .side(Side::source)
         .hint("Without it nothing can stream back. `pgbaton drop` forgets the way back.");
   admit(fence, switched_about(), "pgbaton/");
   auto other = pg::open_control(options_.stream.source, "switchover");
-  state::Store(*other).install();
+  {
+    const catalog::EventTriggersSilenced silent(*other, Side::source);
+    state::Store(*other).install();
+  }
   state::establish_way_back(*other, replica_.name, way_back);
   return fmt::format("`pgbaton follow` with the same options streams back, from {} on", to_string(way_back.from_lsn));
 }
@@ -58,7 +62,7 @@ std::string Conductor::switched_about() {
 }
 
 std::string Conductor::clean_up() {
-  auto connection = pg::Connection::open(options_.stream.source, "fence");
+  auto connection = open_fence_session(options_.stream.source, "fence");
   if (fence_about(connection)) describe_fence(connection, switched_about());
   // As long as there is a state that tells the next run to come here again.
   hook("hook-after", settings_.hook_after);

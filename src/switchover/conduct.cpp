@@ -46,8 +46,14 @@ void Conductor::be_the_only_one() {
 }
 
 void Conductor::run() {
-  store_.install();
   be_the_only_one();
+  // By whoever held us up here.
+  if (done_before(options_)) {
+    report_.result = options_.reversed ? "already rolled back" : "already switched over";
+    report_.source_open = false;
+    return;
+  }
+  store_.install();
   const auto row = store_.load_replica(options_.names.name);
   const bool flipped = row && row->direction == state::kSwitched;
   report_.flipped = flipped;
@@ -149,7 +155,7 @@ bool Conductor::open_source() {
   if (undone != Undone::unknown) return undone == Undone::open;
   log::warning("the watchdog is gone: opening the source without it");
   if (!state::undo_switchover(*pg::open_control(options_.stream.target, "switchover"), attempt_, reason)) return false;
-  auto connection = pg::Connection::open(options_.stream.source, "fence");
+  auto connection = open_fence_session(options_.stream.source, "fence");
   open_fence(connection, about_);
   if (!settings_.pgbouncer_pause.empty()) resume();
   remove_fence(connection, Deadline::after(kRestPatience), {}, about_);
@@ -267,11 +273,6 @@ void look_at_fence(const Options& options, Report& report) {
 
 Report run(const Options& options, const std::stop_token& stop) {
   Report report;
-  if (done_before(options)) {
-    report.result = "already switched over";
-    report.source_open = false;
-    return report;
-  }
   try {
     Conductor(options, report, stop).run();
   } catch (const Error& error) {

@@ -57,6 +57,7 @@ class Conductor {
   // A follower is asked to stop: from here on the stream is ours.
   void become_writer();
   std::string fence();
+  FenceRequest fence_request();
   // What the target is behind now, the writers would wait for.
   void come_near();
   void require_nothing_prepared();
@@ -74,7 +75,7 @@ class Conductor {
   std::string finish();
   // UPDATEs and DELETEs, since they were compared, of tables of which only inserts are carried.
   void require_nothing_unsent();
-  // Nothing has come after the barrier, and the fence stands as it stood.
+  // Nothing has come after the barrier: under a seal.
   void require_standstill();
   std::string open_target();
   void after_flip();

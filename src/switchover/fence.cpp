@@ -7,13 +7,14 @@
 #include <pgbaton/switchover_embedded_sql.hpp>
 
 #include <algorithm>
-#include <map>
+
+#include "holders.hpp"
 
 namespace pgbaton::switchover {
 
 namespace {
 
-constexpr Milliseconds kFirstLockTimeout{50}, kLongestLockTimeout{400};
+constexpr Milliseconds kFirstLockTimeout{50};
 // Between tries, so that the writers who waited get on.
 constexpr Milliseconds kBetweenTries{50};
 // Beyond the wait for transactions: for tables whose order of locks has to be found.
@@ -22,52 +23,6 @@ constexpr Milliseconds kPatience{20'000};
 constexpr double kLongSeconds = 1.0;
 // Removing a trigger waits for readers; writers queue behind it for so long.
 constexpr Milliseconds kRemoveLockTimeout{100}, kBetweenRemovals{300};
-
-struct Holder {
-  int pid = 0;
-  double seconds = 0;
-  std::string kind, text, tables;
-};
-
-std::vector<Holder> load_holders(pg::Connection& connection) {
-  const auto rows = connection.exec(std::string(sql::fence_holders));
-  std::vector<Holder> holders;
-  for (int i = 0; i < rows.rows(); ++i)
-    holders.push_back(
-        {std::stoi(rows.text(i, 0)), std::stod(rows.text(i, 1)), rows.text(i, 2), rows.text(i, 3), rows.text(i, 4)});
-  return holders;
-}
-
-std::string array_of(const std::vector<QualifiedName>& tables) {
-  std::string list;
-  for (const auto& table : tables) list += (list.empty() ? "" : ", ") + quote_literal(table.quoted());
-  return fmt::format("array[{}]::text[]", list);
-}
-
-std::string replaced(std::string_view sql, const std::map<std::string, std::string>& values) {
-  std::string text(sql);
-  for (const auto& [name, value] : values)
-    for (auto at = text.find(name); at != std::string::npos; at = text.find(name, at + value.size()))
-      text.replace(at, name.size(), value);
-  return text;
-}
-
-// Empty for none: a target without any of the tables.
-std::vector<QualifiedName> fenced_with(pg::Connection& connection, const std::vector<QualifiedName>& tables) {
-  if (tables.empty()) return {};
-  const auto rows = connection.exec(replaced(sql::fenced, {{":tables", array_of(tables)}}));
-  std::vector<QualifiedName> names;
-  for (int i = 0; i < rows.rows(); ++i) names.push_back({rows.text(i, 0), rows.text(i, 1)});
-  return names;
-}
-
-void abandon(pg::Connection& connection) noexcept {
-  try {
-    connection.exec("rollback");
-  } catch (const std::exception& error) {
-    log::debug("fence: {}", error.what());  // the connection is gone, and the transaction with it
-  }
-}
 
 // Until the end of the transaction.
 void lock_fence(pg::Connection& connection) {
@@ -104,11 +59,11 @@ void refuse_writes(pg::Connection& connection, const std::string& about, const s
 class Closing {
  public:
   Closing(pg::Connection& connection, const FenceRequest& request, const std::stop_token& stop)
-      : connection_(connection), request_(request), stop_(stop), order_(fenced_with(connection, request.tables)) {
-    const auto milliseconds = std::stoll(
-        connection.exec("select setting from pg_catalog.pg_settings where name = 'deadlock_timeout'").text(0, 0));
-    longest_ = std::min(kLongestLockTimeout, Milliseconds(std::max(milliseconds / 2, 1LL)));
-  }
+      : connection_(connection),
+        request_(request),
+        stop_(stop),
+        order_(fenced_with(connection, request.tables)),
+        longest_(longest_lock_timeout(connection)) {}
 
   Closed run() {
     const auto wait = Deadline::after(request_.transaction_wait);
@@ -116,20 +71,28 @@ class Closing {
     auto timeout = std::min(kFirstLockTimeout, longest_);
     for (;;) {
       if (stop_.stop_requested()) throw Error(ErrorKind::failed, "interrupted").hint("Run the same command again.");
-      const auto holders = load_holders(connection_);
-      if (long_ones(holders, wait)) continue;
+      if (long_ones(everybody(), wait)) continue;
       // Held back from here on, they wait through all tries.
       if (result_.attempts == 0 || !request_.before_waiting) result_.since = Clock::now();
       if (result_.attempts++ == 0 && request_.before_waiting) request_.before_waiting();
       if (attempt(timeout)) return result_;
       timeout = std::min(timeout * 2, longest_);
-      if (end.passed()) give_up(load_holders(connection_), "the fence did not get its locks");
+      if (end.passed()) give_up_on(connection_, load_holders(connection_), "the fence did not get its locks");
       if (wait.passed()) end_holders(load_holders(connection_), waited_for_, 0.3);
       sleep_for(kBetweenTries, stop_);
     }
   }
 
  private:
+  std::vector<Holder> everybody() {
+    auto found = load_holders(connection_);
+    if (!request_.all_transactions) return found;
+    for (auto& other : load_open_transactions(connection_))
+      if (other.lasting && std::ranges::find(found, other.session.pid, &Holder::pid) == found.end())
+        found.push_back(std::move(other.session));
+    return found;
+  }
+
   // True when somebody has to be waited for.
   bool long_ones(const std::vector<Holder>& holders, const Deadline& wait) {
     std::vector<Holder> found;
@@ -143,44 +106,20 @@ class Closing {
       sleep_for(kBetweenTries, stop_);
       return true;
     }
-    if (found.front().pid == 0 || !request_.terminate) give_up(found, "write transactions are still open");
+    if (found.front().pid == 0 || !request_.terminate)
+      give_up_on(connection_, found, "write transactions are still open");
     end_holders(found, {}, kLongSeconds);
     return false;
   }
 
-  static bool is_client(const Holder& holder) { return holder.kind != "autovacuum worker"; }
-
-  [[noreturn]] void give_up(const std::vector<Holder>& holders, const std::string& what) {
-    std::string names;
-    for (const auto& holder : holders) names += (names.empty() ? ": " : "; ") + holder.text;
-    throw Error(ErrorKind::timed_out, what + names)
-        .side(connection_.side())
-        .hint(
-            "End these transactions (COMMIT PREPARED or ROLLBACK PREPARED for prepared ones), then run it again; "
-            "nothing was changed.");
-  }
-
   // Of one table, or ("") all; those whose transaction is older.
-  void end_holders(const std::vector<Holder>& holders, const std::string& table, double seconds) {
-    for (const auto& holder : holders) {
-      if (holder.pid == 0 || !request_.terminate || !is_client(holder) || holder.seconds < seconds) continue;
-      if (!table.empty() && (" " + holder.tables + " ").find(" " + table + " ") == std::string::npos) continue;
-      log::warning("ending a session that has an open write transaction: {}", holder.text);
-      connection_.exec(fmt::format("select pg_catalog.pg_terminate_backend({})", holder.pid));
-      ++result_.terminated;
-    }
-  }
-
-  // An autovacuum worker only steps aside for one who waits longer than we do.
-  void cancel_vacuum() {
-    for (const auto& holder : load_holders(connection_)) {
-      if (is_client(holder)) continue;
-      try {
-        connection_.exec(fmt::format("select pg_catalog.pg_cancel_backend({})", holder.pid));
-      } catch (const Error& error) {
-        log::debug("an autovacuum worker could not be cancelled: {}", error.describe());
-      }
-    }
+  void end_holders(std::vector<Holder> holders, const std::string& table, double seconds) {
+    if (!request_.terminate) return;
+    std::erase_if(holders, [&](const auto& holder) {
+      return holder.seconds < seconds ||
+             (!table.empty() && (" " + holder.tables + " ").find(" " + table + " ") == std::string::npos);
+    });
+    result_.terminated += end_sessions(connection_, holders);
   }
 
   bool attempt(Milliseconds timeout) {
@@ -195,11 +134,9 @@ class Closing {
     } catch (const Error& error) {
       if (error.sqlstate() != "55P03") throw;
       connection_.exec("rollback");
-      const auto& text = error.message();
-      const auto begin = text.find("<<"), end = text.rfind(">>");
-      if (begin != text.npos && end != text.npos) first(text.substr(begin + 2, end - begin - 2));
-      log::debug("fence, try {}: {}", result_.attempts, text);
-      cancel_vacuum();
+      if (const auto table = table_without_lock(error.message()); !table.empty()) first(table);
+      log::debug("fence, try {}: {}", result_.attempts, error.message());
+      cancel_vacuum(connection_);
       return false;
     }
   }
@@ -222,13 +159,18 @@ class Closing {
 
 }  // namespace
 
-Closed close_fence(pg::Connection& connection, const FenceRequest& request, const std::stop_token& stop) {
-  return Closing(connection, request, stop).run();
+pg::Connection open_fence_session(const pg::Endpoint& server, std::string_view role) {
+  auto connection = pg::Connection::open(server, role);
+  try {
+    connection.exec("set session_replication_role = replica");
+  } catch (const Error& error) {
+    if (error.sqlstate() != "42501") throw;  // the preflight has looked for them
+  }
+  return connection;
 }
 
-void verify_fence(pg::Connection& connection, const std::vector<QualifiedName>& tables) {
-  const auto fenced = fenced_with(connection, tables);
-  connection.exec(replaced(sql::fence_verify, {{":tables", array_of(fenced)}}));
+Closed close_fence(pg::Connection& connection, const FenceRequest& request, const std::stop_token& stop) {
+  return Closing(connection, request, stop).run();
 }
 
 std::optional<std::string> fence_about(pg::Connection& connection) {

@@ -1,6 +1,8 @@
 // The fence: ENABLE ALWAYS statement triggers in schema pgbaton_fence that refuse every write (sql/fence_close.sql).
 // A read-only default is none: open sessions, BEGIN READ WRITE and COMMIT PREPARED still write.
 //
+// What a fence does not hold, and what is done about it before a flip: seal.hpp.
+//
 // Closing waits for transactions that have written, without standing in a queue of locks for long: a try that does not
 // get its locks within a fraction of deadlock_timeout is rolled back, so that the application never becomes the victim
 // of a deadlock, and its tables are tried in another order. Example: the application locks `account` before `history`,
@@ -31,14 +33,22 @@
 
 namespace pgbaton::switchover {
 
+// For the functions below: event triggers of the application do not fire for what they do, unless they are ENABLE
+// ALWAYS or the role may not see to that.
+pg::Connection open_fence_session(const pg::Endpoint& server, std::string_view role);
+
 struct FenceRequest {
   std::vector<QualifiedName> tables;
   std::string about;   // stands as the comment of the schema
   std::string exempt;  // sessions whose application_name begins with it; "" none
   Milliseconds transaction_wait{10'000};
   bool terminate = true;  // what is open then; false: Error(timed_out)
+  // Waits also for transactions that hold none of the tables and have written all the same: they may be making tables.
+  bool all_transactions = false;
   // Called once, when long transactions have ended and writers are about to wait.
   std::function<void()> before_waiting{};
+  // Called again and again while a seal waits; may throw.
+  std::function<void()> while_waiting{};
 };
 
 struct Closed {
@@ -48,8 +58,6 @@ struct Closed {
 
 // Error(timed_out) names who holds locks; nothing of the fence is left then.
 Closed close_fence(pg::Connection& connection, const FenceRequest& request, const std::stop_token& stop);
-// Tries to write to each table (not to foreign ones: looks at their triggers). Error(failed) when one is not refused.
-void verify_fence(pg::Connection& connection, const std::vector<QualifiedName>& tables);
 // What the fence says of itself; nullopt when there is none.
 std::optional<std::string> fence_about(pg::Connection& connection);
 void describe_fence(pg::Connection& connection, const std::string& about);

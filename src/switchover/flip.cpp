@@ -64,7 +64,8 @@ bool far_enough(const catalog::Sequence& from, const catalog::Sequence& to, std:
 
 }  // namespace
 
-void flip(pg::Control& target, const state::Replica& replica, std::int64_t attempt, Lsn barrier_lsn, Lsn from_lsn) {
+void flip(pg::Control& target, const state::Replica& replica, std::int64_t attempt, Lsn barrier_lsn, Lsn from_lsn,
+          const std::function<void()>& before_commit) {
   pg::control(Side::target, "opening the target", [&] {
     pqxx::work tx(target);
     tx.exec(kSettings);
@@ -74,6 +75,7 @@ void flip(pg::Control& target, const state::Replica& replica, std::int64_t attem
     tx.exec("drop schema if exists pgbaton_fence cascade");
     state::flip_switchover(tx, attempt, replica, barrier_lsn, from_lsn);
     PGBATON_FAILPOINT("switchover_before_flip");
+    before_commit();
     tx.commit();
   });
   PGBATON_FAILPOINT("switchover_flipped");

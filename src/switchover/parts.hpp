@@ -93,8 +93,9 @@ std::vector<snapshot::Finding> look_at_way_back(const Options& options, pg::Cont
 inline constexpr std::string_view kNoWayBack = "way_back.none";  // id of a finding
 
 // The transaction that opens the target: guards and fence off, the attempt flipped.
-// `from_lsn`: where the way back begins; 0 none.
-void flip(pg::Control& target, const state::Replica& replica, std::int64_t attempt, Lsn barrier_lsn, Lsn from_lsn);
+// `from_lsn`: where the way back begins; 0 none. `before_commit` may throw: nothing has happened then.
+void flip(pg::Control& target, const state::Replica& replica, std::int64_t attempt, Lsn barrier_lsn, Lsn from_lsn,
+          const std::function<void()>& before_commit);
 
 // Sequences of the target that are not far enough beyond the source's by now; returns how many were looked at.
 std::string bring_sequences(pg::Control& source, pg::Control& target, std::int64_t gap);

@@ -11,6 +11,7 @@
 #include <pgbaton/source/slot.hpp>
 
 #include "conductor.hpp"
+#include "seal.hpp"
 
 namespace pgbaton::switchover {
 
@@ -31,27 +32,34 @@ std::string Conductor::fence() {
     if (member.fenceable) fenced_.push_back(member.name);
   watchdog_.emplace(options_.stream.source, options_.stream.target, attempt_, settings_);
   come_near();
-  fence_.emplace(pg::Connection::open(options_.stream.source, "fence"));
+  fence_.emplace(open_fence_session(options_.stream.source, "fence"));
   about_ = source_about(replica_.name, fmt::format("fenced for a switchover by {}, pid {}, attempt {}/{}", host_name(),
                                                    ::getpid(), replica_.generation, attempt_));
   watchdog_->fence(fence_->backend_pid(), about_);
   report_.source_open = false;
   log::info("should this machine be lost: pgbaton switchover --undo, or on the source\n{}", undo_statements());
-  FenceRequest request{.tables = fenced_,
-                       .about = about_,
-                       .exempt = {},
-                       .transaction_wait = settings_.transaction_wait,
-                       .terminate = settings_.long_transactions == "terminate",
-                       .before_waiting = pauses() ? [this] { pause_pgbouncer(); } : std::function<void()>{}};
+  auto request = fence_request();
   const auto closed = close_fence(*fence_, request, stop_);
   waiting_since_ = closed.since;
   options_.course->pause_since(closed.since);
   PGBATON_FAILPOINT("switchover_fenced");
-  verify_fence(*fence_, fenced_);
+  request.all_transactions = false;  // the flip waits for them, while other steps go on
+  { const Seal tried(*fence_, request, stop_); }
   require_nothing_prepared();
   hook("hook-fenced", settings_.hook_fenced);
   return fmt::format("{}, try {}, {} ended", counted(std::ssize(fenced_), "table"), closed.attempts,
                      counted(closed.terminated, "session"));
+}
+
+FenceRequest Conductor::fence_request() {
+  return {.tables = fenced_,
+          .about = about_,
+          .exempt = {},
+          .transaction_wait = settings_.transaction_wait,
+          .terminate = settings_.long_transactions == "terminate",
+          .all_transactions = true,
+          .before_waiting = pauses() ? [this] { pause_pgbouncer(); } : std::function<void()>{},
+          .while_waiting = [this] { watchdog_->require_watching(); }};
 }
 
 void Conductor::come_near() {
@@ -176,28 +184,30 @@ void Conductor::require_nothing_unsent() {
 
 void Conductor::require_standstill() {
   const auto now = reach_barrier();
-  verify_fence(*fence_, fenced_);
   if (now != changes_)
     throw Error(ErrorKind::failed, fmt::format("{} changes came after the barrier", now - changes_))
         .side(Side::source)
         .hint("Somebody writes in spite of the fence: find out who, then run the same command again.");
+  require_nothing_prepared();
+  require_nothing_unsent();
+  bring_sequences(*source_, *target_, settings_.sequence_gap);
+  // As late as can be: new tables may be made all the time.
   if (shape_of(*source_) != shape_)
     throw Error(ErrorKind::rejected, "tables of the source were altered during the switchover")
         .side(Side::source)
         .hint("Keep DDL away, mend the target (`pgbaton status` names what differs), and run it again.");
-  require_nothing_prepared();
-  require_nothing_unsent();
-  bring_sequences(*source_, *target_, settings_.sequence_gap);
 }
 
 std::string Conductor::open_target() {
+  const auto request = fence_request();
+  const Seal seal(*fence_, request, stop_);
   require_standstill();
   auto& lease = writer_->end();
   lease.check();
   watchdog_->require_flip();
   // Behind all that was applied, and before anything that the application will write.
   const auto from_lsn = way_back_ ? source::emit_barrier(*target_) : Lsn{};
-  flip(*target_, replica_, attempt_, report_.barrier_lsn, from_lsn);
+  flip(*target_, replica_, attempt_, report_.barrier_lsn, from_lsn, [&] { seal.require(); });
   flipped_ = true;
   options_.course->pause_over();
   watchdog_->flipped();

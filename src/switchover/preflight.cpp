@@ -3,6 +3,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/size.hpp>
 #include <pgbaton/catalog/activity.hpp>
+#include <pgbaton/catalog/event_triggers.hpp>
 #include <pgbaton/catalog/member.hpp>
 #include <pgbaton/catalog/server.hpp>
 #include <pgbaton/copy/deferrable.hpp>
@@ -46,7 +47,9 @@ class Look {
     append(look_left_behind(options_, source_, target_, replica_, stop_));
     look_at_lag();
     look_at_source();
+    look_at_event_triggers(source_, Side::source);
     look_at_target();
+    look_at_event_triggers(target_, Side::target);
     look_at_pooler();
     look_at_readers();
     look_at_hooks();
@@ -183,7 +186,33 @@ class Look {
         add(row[0].as<std::string>() == "blocker" ? Severity::blocker : Severity::warning, row[1].as<std::string>(),
             row[2].as<std::string>(), row[3].as<std::string>(), row[4].as<std::string>());
       look_at_parts(tx);
+      look_at_open(tx);
     });
+  }
+
+  // What holds none of the tables is not in the list yet: it may be making some.
+  void look_at_open(pqxx::transaction_base& tx) {
+    for (auto row : tx.exec(std::string(sql::open_transactions))) {
+      const auto object = "pid " + row[0].as<std::string>();
+      if (row[1].as<double>() < 1 || !row[5].as<bool>() ||
+          std::ranges::find(findings_, object, &Finding::object) != findings_.end())
+        continue;
+      add(Severity::warning, "source.long_transaction", object,
+          row[3].as<std::string>() +
+              ": it is waited for (transaction-wait), then ended or, with long-transactions: "
+              "fail, the switchover ends",
+          "Let it end first.");
+    }
+  }
+
+  // What they write would be on one side only, or be refused by the fence, and with it the fence.
+  void look_at_event_triggers(pg::Control& server, Side side) {
+    for (const auto& one : catalog::load_unsilenced(server, side))
+      add(Severity::blocker, fmt::format("{}.event_trigger", to_string(side)), "event trigger " + one.name,
+          one.always ? "fires for pgbaton's own DDL, too: it is ENABLE ALWAYS or REPLICA"
+                     : "fires for pgbaton's own DDL, too: the role may not set session_replication_role",
+          fmt::format("ALTER EVENT TRIGGER {} {}; on the {}{}", one.name, one.always ? "ENABLE" : "DISABLE",
+                      to_string(side), one.always ? "." : ", until the switchover has ended."));
   }
 
   // A replica of some columns or rows cannot take the place of its source.

@@ -32,7 +32,7 @@ bool closes_target(const std::optional<std::string>& about, const std::string& r
 }
 
 void close_target(const Options& options, pg::Control& source, pg::Control& target, const std::stop_token& stop) {
-  auto connection = pg::Connection::open(options.stream.target, "fence");
+  auto connection = open_fence_session(options.stream.target, "fence");
   FenceRequest request;
   std::set<QualifiedName> here;
   for (const auto& table : catalog::load_tables(source)) here.insert(table.name);

@@ -70,7 +70,7 @@ std::string undo_target(const Options& options, bool source_open, bool force, co
   if (last && !last->flipped && !state::Lease::held(*target, options.names.name))
     if (const auto replica = state::Store(*target).load_replica(options.names.name))
       snapshot::unmake_way_back(*target, *replica);
-  auto connection = pg::Connection::open(options.stream.target, "fence");
+  auto connection = open_fence_session(options.stream.target, "fence");
   const auto there = fence_about(connection);
   if (!closes_target(there, options.names.name)) return {};
   // A former source, which only a person may open, and never beside another one.
@@ -137,7 +137,7 @@ void resume_pooler(const Settings& settings) {
 }  // namespace
 
 std::string undo(const Options& options, bool force, const std::stop_token& stop) {
-  auto source = pg::Connection::open(options.stream.source, "fence");
+  auto source = open_fence_session(options.stream.source, "fence");
   const auto about = fence_about(source);
   if (about && about->find(kSwitchedOver) != about->npos && !force)
     throw refusal(*about).hint(

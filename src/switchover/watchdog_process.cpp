@@ -79,7 +79,7 @@ class Process {
     [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, all.data(), all.size());
   }
 
-  void connect() { connection_.emplace(pg::Connection::open(source_, "watchdog")); }
+  void connect() { connection_.emplace(open_fence_session(source_, "watchdog")); }
 
   int watch() {
     for (;;) {

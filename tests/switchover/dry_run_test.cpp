@@ -65,6 +65,8 @@ TEST_F(SwitchoverDryRun, FindsWhatStandsInTheWay) {
   target().exec("alter database postgres set default_transaction_read_only = yes");
   auto session = source().session();
   session.exec("begin; update account set n = 1 where id = 1");
+  auto making = source().session();
+  making.exec("begin; create table staging as select * from account");
   std::this_thread::sleep_for(std::chrono::milliseconds(1200));
   const auto result = run("switchover", {"--dry-run", "--json"});
   EXPECT_EQ(result.code, 3) << result;
@@ -73,6 +75,7 @@ TEST_F(SwitchoverDryRun, FindsWhatStandsInTheWay) {
   EXPECT_EQ(finding(report, "target.guard"), "blocker") << result;
   EXPECT_EQ(finding(report, "source.sequences"), "blocker") << result;
   EXPECT_EQ(finding(report, "source.long_transaction"), "warning") << result;
+  EXPECT_THAT(result.out, HasSubstr("holding a relation that it makes")) << result;
   EXPECT_EQ(finding(report, "source.subscription"), "blocker") << "no statement trigger stops it" << result;
   EXPECT_EQ(finding(report, "source.large_objects"), "blocker") << result;
   EXPECT_EQ(finding(report, "source.matview"), "warning") << result;

@@ -21,7 +21,7 @@ class FenceTest : public PairTest {
     // Rows of `ev_local` are changed by statements on three parents: a foreign table, one between them, and one that
     // is made an extension's.
     source().exec(
-        "create unlogged table scratch (id int);"
+        "create unlogged table scratch (id int); create table ddl (id serial primary key, tag text);"
         "create table account (id bigint primary key, n int); insert into account select g, 0 from generate_series(1, "
         "10) g;"
         "create extension postgres_fdw; create server far foreign data wrapper postgres_fdw options (host "
@@ -34,7 +34,13 @@ class FenceTest : public PairTest {
         "create table theirs (v int);"
         "create table ev_local (primary key (id)) inherits (middle, theirs); insert into ev_local values (1, 0)");
     clone_until_caught_up();
-    for (auto* server : {&source(), &target()}) server->exec("alter extension postgres_fdw add table theirs");
+    for (auto* server : {&source(), &target()})
+      server->exec(
+          "alter extension postgres_fdw add table theirs;"
+          "create function log_ddl() returns event_trigger language plpgsql as "
+          "$$begin insert into public.ddl (tag) values (tg_tag); end$$;"
+          "create event trigger log_ddl on ddl_command_end execute function log_ddl();"
+          "create event trigger log_drop on sql_drop execute function log_ddl()");
   }
   ToolResult switch_over(const Arguments& more = {}, const Environment& environment = {}) {
     return run("switchover", more, environment, Milliseconds(120'000));
@@ -65,6 +71,12 @@ class FenceTest : public PairTest {
 };
 
 TEST_F(FenceTest, HoldsEverythingThroughWhichRowsChangeAndGoesWithTheReplica) {
+  source().exec("alter event trigger log_ddl enable always");
+  const auto loud = switch_over({"--dry-run"});
+  EXPECT_EQ(loud.code, 3) << loud;
+  EXPECT_THAT(loud.out, HasSubstr("event trigger log_ddl"));
+  EXPECT_THAT(loud.out, HasSubstr("ALTER EVENT TRIGGER log_ddl ENABLE; on the source")) << loud;
+  source().exec("alter event trigger log_ddl enable");
   const auto stopped = switch_over({"--json"}, {{"PGBATON_FAILPOINTS", "switchover_finish=stop"}});
   EXPECT_EQ(stopped.code, 1) << stopped;
   const auto document = Json::parse(stopped.out, nullptr, false);
@@ -118,6 +130,7 @@ TEST_F(FenceTest, HoldsEverythingThroughWhichRowsChangeAndGoesWithTheReplica) {
   EXPECT_EQ(finished.code, 0) << finished;
   EXPECT_THAT(finished.out, HasSubstr("fence on the target")) << finished;
   for (auto* server : {&source(), &target()}) {
+    EXPECT_EQ(server->scalar("select coalesce(string_agg(tag, ', '), '') from ddl"), "") << "of pgbaton's own DDL";
     EXPECT_EQ(fence_left(*server), "0/0");
     EXPECT_TRUE(takes_writes(*server));
   }

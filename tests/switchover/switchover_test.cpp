@@ -44,6 +44,16 @@ class SwitchoverTest : public PairTest {
         "select count(*) || '/' || (select count(*) from pg_namespace where nspname = 'pgbaton_fence') "
         "from pg_trigger where tgname = 'pgbaton_fence'");
   }
+  // The last step before the flip waits for go_on().
+  std::string held() {
+    return "  hooks:\n    finish: touch " + config_ + ".held; while [ ! -e " + config_ +
+           ".go ]; do sleep 0.02; done; rm " + config_ + ".held " + config_ + ".go\n";
+  }
+  void until_held() {
+    for (int i = 0; i < 1200 && !std::ifstream(config_ + ".held"); ++i) std::this_thread::sleep_for(Milliseconds(25));
+    ASSERT_TRUE(std::ifstream(config_ + ".held"));
+  }
+  void go_on() { std::ofstream(config_ + ".go"); }
   bool fence_goes(Cluster& server) {
     return server.wait_until("select count(*) from pg_namespace where nspname = 'pgbaton_fence'", "0");
   }
@@ -136,9 +146,9 @@ TEST_F(SwitchoverTest, S50_WritersOfThreeKindsAndNothingAcknowledgedIsLost) {
 // Before the flip the source takes writes again, from it on the target; the file equals the side that does.
 TEST_F(SwitchoverTest, KilledAtEveryStepExactlyOneSideTakesWrites) {
   Clients clients({source().conninfo(), target().conninfo()}, 2, 60, file_);
-  for (const std::string point :
-       {"switchover_prepare", "way_back_recorded", "way_back_made", "fence_before_commit", "switchover_fenced",
-        "switchover_fence", "switchover_barrier", "switchover_verify", "switchover_finish", "switchover_before_flip"}) {
+  for (const std::string point : {"switchover_prepare", "way_back_recorded", "way_back_made", "fence_before_commit",
+                                  "switchover_fenced", "switchover_fence", "switchover_barrier", "switchover_verify",
+                                  "switchover_finish", "switchover_sealed@2", "switchover_before_flip"}) {
     ASSERT_TRUE(clients.wait_acknowledged(5)) << point;
     killed_at(point, {}, source(), target());
     ASSERT_TRUE(fence_goes(source())) << point;
@@ -264,10 +274,53 @@ TEST_F(SwitchoverTest, DdlInThePauseAndPreparedTransactionsEndItAndAFullComparis
   EXPECT_THAT(prepared.err, HasSubstr("prepared transaction")) << prepared;
   EXPECT_TRUE(takes_writes(source()));
   session.exec("commit prepared 'open'");
-  const auto full = switch_over("  verify: full\n");
+  // Made and filled while others wait at the flip, which knows nothing of such a table: ended when its time is over.
+  // Who has only locked rows or written to a table of his own goes on.
+  auto harmless = source().session();
+  harmless.exec("create temporary table mine (id int); insert into account values (-30, 0)");
+  auto making = source().session();
+  auto full_run = start("switchover", {"--config", write_config("  verify: full\n  transaction-wait: 1s\n" + held())});
+  until_held();
+  harmless.exec("begin; insert into mine values (1); select from account where id = -30 for update");
+  making.exec("begin; create table staging as select 1 as n");
+  go_on();
+  const auto full = full_run.wait(Milliseconds(120'000));
   ASSERT_EQ(full.code, 0) << full;
+  EXPECT_THAT(full.err, HasSubstr("holding a relation that it makes"));
+  EXPECT_ANY_THROW(making.exec("commit"));
+  EXPECT_NO_THROW(harmless.exec("commit"));
   EXPECT_THAT(full.out, HasSubstr("rows compared, equal"));
   EXPECT_EQ(target().number("select count(*) from account where id = -20"), 1);
+}
+
+// What begins behind the fence and goes round its triggers, which hold statements only.
+TEST_F(SwitchoverTest, ALoadThatPutsTriggersOutOfActionEndsItAndWhatIsBeingMadeIsWaitedFor) {
+  auto load = source().session();
+  auto loaded = start("switchover", {"--config", write_config(held())});
+  until_held();
+  load.exec("begin; alter table account disable trigger all; insert into account values (4711, 0)");
+  go_on();
+  // At the fence nobody held a lock: it is the flip that waits for this one.
+  ASSERT_TRUE(source().wait_until(
+      "select count(*) > 0 from pg_locks where not granted and mode = 'ShareLock' and locktype = 'relation'", "t"));
+  load.exec("alter table account enable trigger all; commit");
+  const auto refused = loaded.wait();
+  EXPECT_EQ(refused.code, 1) << refused;
+  EXPECT_THAT(refused.err, HasSubstr(R"(step flip: the fence is missing on "public"."account")")) << refused;
+  EXPECT_TRUE(takes_writes(source()));
+  EXPECT_FALSE(takes_writes(target()));
+  auto making = source().session();
+  auto failing =
+      start("switchover", {"--config", write_config("  long-transactions: fail\n  transaction-wait: 1s\n" + held())});
+  until_held();
+  making.exec("begin; create table staging as select 1 as n");
+  go_on();
+  const auto failed = failing.wait();
+  EXPECT_EQ(failed.code, 5) << failed;
+  EXPECT_THAT(failed.err, HasSubstr("holding a relation that it makes")) << failed;
+  making.exec("rollback");
+  ASSERT_EQ(run("follow", {"--until", "caught-up"}).code, 0);
+  EXPECT_EQ(target().number("select count(*) from account where id = 4711"), 1);
 }
 
 // A fence is one attempt's: whoever comes late, or means another replica, opens nothing.
@@ -295,6 +348,15 @@ TEST_F(SwitchoverTest, AWatchdogThatWasHeldUpAndAnUndoOpenNoOtherFence) {
   expect_only(target(), source(), "the old watchdog");
   EXPECT_EQ(switch_over("", {"--undo"}).code, 2);
   expect_only(target(), source(), "undo after the flip");
+  // The later one finds the replica that it was to move gone.
+  auto back = start("switchover", {"--config", config_, "--rollback"});
+  auto later = start("switchover", {"--config", config_, "--rollback"});
+  for (auto* tool : {&back, &later}) {
+    const auto result = tool->wait();
+    EXPECT_EQ(result.code, 0) << result;
+    EXPECT_THAT(result.out, HasSubstr("rolled back")) << result;
+  }
+  expect_only(source(), target(), "two rollbacks at once");
 }
 
 }  // namespace
