@@ -11,7 +11,7 @@ select coalesce(l.pid, 0), coalesce(extract(epoch from clock_timestamp() - min(a
   join pg_catalog.pg_class c on c.oid = l.relation
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   left join pg_catalog.pg_stat_activity a on a.pid = l.pid
- where l.locktype = 'relation' and l.granted and l.pid is distinct from pg_catalog.pg_backend_pid()
+ where l.locktype = 'relation' and l.granted and c.relpersistence <> 't' and l.pid is distinct from pg_catalog.pg_backend_pid()
    and l.database = (select oid from pg_catalog.pg_database where datname = current_database())
    and (c.relkind in ('r', 'p')
         or (c.relkind = 'f' and exists (select from pg_catalog.pg_inherits i where i.inhparent = c.oid)))

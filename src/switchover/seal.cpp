@@ -15,6 +15,8 @@ namespace {
 constexpr Milliseconds kFirstLockTimeout{50}, kBetweenTries{20};
 // For sessions that were told to end.
 constexpr Milliseconds kPatience{5'000};
+// The target is in the transaction of the flip meanwhile.
+constexpr Milliseconds kAnswerPatience{2'000};
 // Of a machine that was lost in the flip: its locks must not outlive an --undo by much.
 constexpr const char* kIdle = "10s";
 // Younger ones are about to be refused.
@@ -35,7 +37,7 @@ Seal::~Seal() {
 }
 
 void Seal::require() const {
-  connection_.exec("select 1");
+  connection_.exec_until("select 1", Deadline::after(kAnswerPatience), {});
 }
 
 void Seal::wait_and_hold(const std::stop_token& stop) {
@@ -82,7 +84,10 @@ bool Seal::hold(Milliseconds lock_timeout) {
     log::debug("seal: {}", error.message());
     cancel_vacuum(connection_);
     in_the_way_ = load_holders(connection_);
-    std::erase_if(in_the_way_, [](const auto& one) { return one.pid != 0 && one.seconds < kShortSeconds; });
+    const auto table = " " + table_without_lock(error.message()) + " ";
+    std::erase_if(in_the_way_, [&](const auto& one) {
+      return (one.pid != 0 && one.seconds < kShortSeconds) || (" " + one.tables + " ").find(table) == std::string::npos;
+    });
   }
   return false;
 }
