@@ -240,6 +240,7 @@ class Look {
         add(Severity::blocker, "target.read_only", "target", "has the setting default_transaction_read_only=on",
             "ALTER DATABASE (or ROLE, or SYSTEM) … RESET default_transaction_read_only");
       look_at_dependents(tx);
+      look_at_fence(tx);
       for (auto row : tx.exec(std::string(sql::target_readers)))
         add(Severity::warning, "target.reader", "pid " + row[0].as<std::string>(), row[1].as<std::string>(),
             "Let it end first: the flip waits for it, 2 s at most, and is given up then.");
@@ -254,6 +255,22 @@ class Look {
     if (setting(target_, "max_connections") < setting(source_, "max_connections"))
       add(Severity::warning, "target.max_connections", "target", "max_connections is smaller than on the source",
           "ALTER SYSTEM SET max_connections = …, and restart the target, before it has to serve.");
+  }
+
+  // A load behind the back of what closes the target (a former source, most of the time): the stream knows nothing of
+  // it.
+  void look_at_fence(pqxx::transaction_base& tx) {
+    for (auto row :
+         tx.exec("select t.tgrelid::regclass::text from pg_catalog.pg_trigger t join pg_catalog.pg_proc p on "
+                 "p.oid = t.tgfoid join pg_catalog.pg_namespace n on n.oid = p.pronamespace where t.tgname = "
+                 "'pgbaton_fence' and n.nspname = 'pgbaton_fence' and t.tgenabled <> 'A' order by 1")) {
+      const auto table = row[0].as<std::string>();
+      add(Severity::blocker, "target.fence", table,
+          "its fence was put out of action (ALTER TABLE … TRIGGER): somebody may have written there, and can again",
+          fmt::format(
+              "ALTER TABLE {} ENABLE ALWAYS TRIGGER pgbaton_fence; where the stream leads, then pgbaton verify.",
+              table));
+    }
   }
 
   // Guard columns are dropped in the flip, never with CASCADE.

@@ -95,7 +95,10 @@ TEST_F(FenceTest, HoldsEverythingThroughWhichRowsChangeAndGoesWithTheReplica) {
   EXPECT_EQ(again.out, "already switched over: nothing was changed\n");
   EXPECT_EQ(switch_over({"--undo"}).code, 2);
   expect_refused(source(), "an undo that was refused");
-  // Known as what it was, also to the stream that leads back.
+  // Known as what it was, also to the stream that leads back. So is a load behind the back of the fence.
+  source().exec(
+      "set session_replication_role = replica; alter table account disable trigger all; alter table account enable "
+      "trigger all; insert into account values (12, 0); delete from account where id = 12");
   target().exec("insert into scratch values (1)");
   const auto looked = switch_over({"--rollback", "--dry-run", "--json"});
   EXPECT_EQ(looked.code, 3) << looked;
@@ -107,6 +110,8 @@ TEST_F(FenceTest, HoldsEverythingThroughWhichRowsChangeAndGoesWithTheReplica) {
   EXPECT_THAT(told, StartsWith("table.skipped: Move them by hand, or ALTER TABLE \"public\".\"scratch\" SET LOGGED"))
       << looked;
   EXPECT_EQ(std::ranges::count(told, '\n'), 1) << looked;
+  EXPECT_THAT(looked.out, HasSubstr("its fence was put out of action")) << looked;
+  source().exec("set session_replication_role = replica; alter table account enable always trigger pgbaton_fence");
   target().exec("delete from scratch");
   auto session = target().session();
   session.exec("begin; insert into account values (11, 0); prepare transaction 'open'");
