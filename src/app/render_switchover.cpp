@@ -30,6 +30,12 @@ std::string who_takes_writes(const switchover::Report& report, bool reversed) {
   return fmt::format("the {} is fenced: the watchdog decides which side takes writes, or `switchover --undo`", from);
 }
 
+// "" before the first step, and between two.
+std::string where_it_failed(const switchover::Report& report) {
+  if (!report.failed_step.empty()) return "failed at step " + report.failed_step;
+  return report.steps.empty() ? "failed before the first step" : "failed after step " + report.steps.back().name;
+}
+
 }  // namespace
 
 std::string switchover_text(const switchover::Report& report, bool reversed) {
@@ -44,7 +50,7 @@ std::string switchover_text(const switchover::Report& report, bool reversed) {
   else if (report.steps.empty() && !report.failure)
     text += report.result + ": nothing was changed\n";
   else if (report.failure)
-    text += fmt::format("\nfailed at step {}; {}\n", report.failed_step, who_takes_writes(report, reversed));
+    text += fmt::format("\n{}; {}\n", where_it_failed(report), who_takes_writes(report, reversed));
   else
     text += fmt::format("\n{}; writers waited {}\n", report.result, format_duration(report.pause));
   return text;

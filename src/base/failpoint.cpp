@@ -106,7 +106,8 @@ void failpoint(const char* name) {
     case Effect::stop:
       throw Error(ErrorKind::failed, fmt::format("failpoint {}", name)).action(Action::stop);
     case Effect::freeze:
-      ::kill(::getpid(), SIGSTOP);
+      // By this thread: one that is sent to the process may be taken by another one, and a little later.
+      ::raise(SIGSTOP);
       return;
     case Effect::sleep:
       std::this_thread::sleep_for(std::chrono::milliseconds(point->sleep_ms));

@@ -189,14 +189,17 @@ class StopWatch {
       child_.signal(SIGTERM);
       patience_ = Deadline::after(kTermPatience);
     }
-    if (asked_ && patience_.passed()) child_.signal(SIGKILL);
+    if (!asked_ || !patience_.passed()) return;
+    child_.signal(SIGKILL);
+    killed_ = true;
   }
   bool asked() const { return asked_; }
+  bool killed() const { return killed_; }
 
  private:
   Child& child_;
   const std::stop_token& stop_;
-  bool asked_ = false;
+  bool asked_ = false, killed_ = false;
   Deadline patience_ = Deadline::never();
 };
 
@@ -204,7 +207,8 @@ Outcome collect(Child& child, Descriptor output, Descriptor errors, std::size_t 
                 const std::stop_token& stop) {
   Outcome outcome;
   StopWatch watch(child, stop);
-  while (output.open() || errors.open()) {
+  // A process that it has put into a session of its own is not killed with it, and may hold the pipes.
+  while (!watch.killed() && (output.open() || errors.open())) {
     std::array<pollfd, 2> waits{{{output.get(), POLLIN, 0}, {errors.get(), POLLIN, 0}}};
     if (::poll(waits.data(), waits.size(), static_cast<int>(kStopInterval.count())) > 0) {
       if (waits[0].revents != 0) drain(output, outcome.output);

@@ -2,13 +2,10 @@
 #include <fmt/format.h>
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
+#include <pgbaton/base/time_limit.hpp>
 #include <pgbaton/snapshot/blockers.hpp>
 
 #include <algorithm>
-#include <atomic>
-#include <functional>
-
-#include <thread>
 
 #include "build.hpp"
 #include "database.hpp"
@@ -22,41 +19,12 @@ namespace {
 // A writer that takes longer has sessions that the swap ends.
 constexpr Milliseconds kWriterPatience{15'000};
 
-// One stop for the user's and for --max-duration.
-class Limit {
- public:
-  Limit(std::optional<Milliseconds> duration, const std::stop_token& stop)
-      : duration_(duration), forward_(stop, [this] { stop_.request_stop(); }) {
-    if (!duration) return;
-    thread_ = std::jthread([this](const std::stop_token& over) {
-      if (sleep_for(*duration_, over)) {
-        passed_ = true;
-        stop_.request_stop();
-      }
-    });
-  }
-  std::stop_token token() const { return stop_.get_token(); }
-  // From here on only the user stops.
-  void lift() {
-    if (!thread_.joinable()) return;
-    thread_.request_stop();
-    thread_.join();
-    require_time();
-  }
-  void require_time() const {
-    if (!passed_) return;
-    throw Error(ErrorKind::timed_out, fmt::format("the new generation was not complete within --max-duration {}",
-                                                  format_duration(*duration_)))
-        .hint("The live database is as it was; give it more time, or more --jobs.");
-  }
-
- private:
-  std::optional<Milliseconds> duration_;
-  std::atomic<bool> passed_{false};
-  std::stop_source stop_;
-  std::stop_callback<std::function<void()>> forward_;
-  std::jthread thread_;
-};
+void require_time(const TimeLimit& limit, const Options& options) {
+  if (!limit.passed()) return;
+  throw Error(ErrorKind::timed_out, fmt::format("the new generation was not complete within --max-duration {}",
+                                                format_duration(*options.max_duration)))
+      .hint("The live database is as it was; give it more time, or more --jobs.");
+}
 
 constexpr Milliseconds kTakeBackPatience{5'000};
 
@@ -137,19 +105,20 @@ void clean_up(Registry& registry, const Options& options, const std::optional<Ge
 
 Generation build_and_swap(Registry& registry, const Options& options, std::optional<Generation>& outgoing,
                           Summary& summary, copy::CopyProgress& progress, const std::stop_token& stop) {
-  Limit limit(options.max_duration, stop);
+  TimeLimit limit(options.max_duration, stop);
   auto generation = registry.begin(options.mode == Mode::once ? "once" : "follow");
   summary.id = generation.id;
   options.course->know("generation", std::to_string(generation.id));
   try {
     build(registry, generation, outgoing, options, summary, progress, limit.token());
     limit.lift();
+    require_time(limit, options);
     registry.keep_locked(generation.id);
     exchange(registry, options, outgoing, generation, summary, stop);
   } catch (Error& error) {
     options.course->know("database", "");
     take_back(registry, generation);
-    limit.require_time();
+    require_time(limit, options);
     if (stop.stop_requested())
       error.hint("The live database is as it was. Run the same command again: it begins anew.");
     throw;

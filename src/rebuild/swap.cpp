@@ -10,6 +10,7 @@
 #include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/state/lease.hpp>
+#include <pgbaton/state/stop_writer.hpp>
 
 #include <atomic>
 #include <thread>
@@ -186,11 +187,7 @@ void stop_writer(Registry& registry, Generation& live, Milliseconds patience, co
   if (!replica) return;
   registry.store_on_source(live, replica->slot);
   if (!state::Lease::held(*connection, name)) return;
-  const auto request = store.insert_request(name, "stop", "");
-  const auto deadline = Deadline::after(patience);
-  while (state::Lease::held(*connection, name) && !deadline.passed())
-    if (!sleep_for(kPoll, stop)) break;
-  store.delete_request(request);
+  state::stop_writer(store, name, "", Deadline::after(patience), stop);
 }
 
 Swapped swap(Registry& registry, const Generation* outgoing, const Generation& incoming, Readers readers,

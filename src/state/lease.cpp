@@ -5,6 +5,7 @@
 //   B --take-over: ends A's backends, gets the lock, term 5    replica.epoch = 5, progress.epoch = 5
 //   A wakes up, reconnects its applier, … WHERE epoch = 4      0 rows: fenced, rolled back, exit 7
 #include <pgbaton/base/error.hpp>
+#include <pgbaton/base/failpoint.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/state/lease.hpp>
 #include <pgbaton/state/writable.hpp>
@@ -209,6 +210,7 @@ bool Lease::held(pg::Control& connection, const std::string& replica_name) {
 }
 
 std::int64_t Lease::begin_term() {
+  PGBATON_FAILPOINT("term_begins");
   return pg::control(Side::target, "beginning the writer's term", [&] {
     end_leftovers(*connection_, name_, not_beside(name_));
     pqxx::work tx(*connection_);

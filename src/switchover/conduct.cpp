@@ -5,6 +5,7 @@
 #include <pgbaton/base/words.hpp>
 
 #include <pgbaton/snapshot/way_back.hpp>
+#include <pgbaton/state/stop_writer.hpp>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +17,10 @@ namespace pgbaton::switchover {
 namespace {
 
 constexpr Milliseconds kFollowerPatience{30'000}, kPoll{50}, kRestPatience{10'000}, kAlonePatience{5'000};
+
+Error interrupted() {
+  return Error(ErrorKind::failed, "interrupted").hint("The source takes writes. Run the same command again.");
+}
 
 }  // namespace
 
@@ -80,13 +85,18 @@ void Conductor::run() {
 
 void Conductor::step(const std::string& name, bool in_pause, const std::function<std::string()>& work) {
   steps_.run(name, in_pause, [&] {
-    if (stop_.stop_requested() && !flipped_)
-      throw Error(ErrorKind::failed, "interrupted").hint("The source takes writes. Run the same command again.");
+    if (stop_.stop_requested() && !flipped_) throw interrupted();
     if (watchdog_) watchdog_->require_watching();
     note(name);
-    auto text = work();
-    if (name != kCleanUp) hook_of_step(name);
-    return text;
+    try {
+      auto text = work();
+      if (name != kCleanUp) hook_of_step(name);
+      if (watchdog_) watchdog_->require_watching();
+      return text;
+    } catch (const Error& error) {
+      if (!too_late() || (error.kind() != ErrorKind::failed && error.kind() != ErrorKind::timed_out)) throw;
+      throw deadline_passed(fmt::format("{} ({})", format_duration(settings_.deadline), error.message()));
+    }
   });
 }
 
@@ -100,7 +110,7 @@ void Conductor::note(const std::string& name) {
 }
 
 void Conductor::hook(const std::string& setting, const std::string& command) {
-  run_hook(setting, command, options_, facts(), stop_);
+  run_hook(setting, command, options_, facts(), stop());
 }
 
 Facts Conductor::facts() const {
@@ -123,6 +133,7 @@ void Conductor::before_flip() {
   } catch (...) {
     if (give_up()) throw;
     log::warning("the flip was recorded before the error: going on");
+    watchdog_.reset();
     flipped_ = true;
     report_.failed_step.clear();
   }
@@ -130,6 +141,7 @@ void Conductor::before_flip() {
 }
 
 bool Conductor::give_up() {
+  pause_limit_.reset();
   const bool open = open_source();
   report_.source_open = open;
   if (open) options_.course->pause_over();
@@ -245,12 +257,10 @@ void Conductor::become_writer() {
     writer_ = stream::OwnWriter::start(options_.stream, options_.names.name, options_.verify.on_stream_error);
     if (writer_) break;
     log::info("asking the writer of replica {} to stop", replica_.name);
-    const auto request = store_.insert_request(replica_.name, "stop",
-                                               state::to_json({{"reason", std::string(state::kStopForSwitchover)}}));
-    while (state::Lease::held(*target_, replica_.name) && !deadline.passed() && sleep_for(kPoll, stop_)) {
-    }
-    store_.delete_request(request);
-    if (stop_.stop_requested() || !deadline.passed()) continue;
+    const auto wanted = state::to_json({{"reason", std::string(state::kStopForSwitchover)}});
+    const bool stopped = state::stop_writer(store_, replica_.name, wanted, deadline, stop_);
+    if (stop_.stop_requested()) throw interrupted();
+    if (stopped && !deadline.passed()) continue;
     throw Error(ErrorKind::timed_out, fmt::format("the writer of replica {} did not stop", replica_.name))
         .side(Side::target)
         .hint("Stop it by hand (SIGTERM), then run the same command again.");

@@ -2,6 +2,7 @@
 // pause.cpp (from the fence to the flip), after.cpp. Before the flip every error ends in give_up(), and the watchdog
 // does the same for one that dies; after it there is no way but forward, and every step can be done again.
 #pragma once
+#include <pgbaton/base/time_limit.hpp>
 #include <pgbaton/state/switchover.hpp>
 #include <pgbaton/stream/own_writer.hpp>
 
@@ -31,6 +32,10 @@ class Conductor {
   void be_the_only_one();
   void step(const std::string& name, bool in_pause, const std::function<std::string()>& work);
   void note(const std::string& name);
+  // The user's; in the pause also that of its deadline, when the watchdog opens the source.
+  std::stop_token stop() const { return pause_limit_ ? pause_limit_->token() : stop_; }
+  // That deadline has ended what was going on.
+  bool too_late() const { return pause_limit_ && pause_limit_->passed() && !stop_.stop_requested() && !flipped_; }
   // The one at the clean-up is called by it.
   void hook_of_step(const std::string& name);
   void hook(const std::string& setting, const std::string& command);
@@ -96,6 +101,7 @@ class Conductor {
   state::Replica replica_;
   std::unique_ptr<stream::OwnWriter> writer_;
   std::optional<Watchdog> watchdog_;
+  std::optional<TimeLimit> pause_limit_;
   std::optional<pg::Connection> fence_;
   std::vector<QualifiedName> fenced_;
   std::vector<Count> tables_;

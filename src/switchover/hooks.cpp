@@ -9,6 +9,19 @@
 
 namespace pgbaton::switchover {
 
+namespace {
+
+copy::Outcome run_named(const std::string& setting, const copy::Command& command, const std::stop_token& stop) {
+  try {
+    return copy::run_command(command, stop);
+  } catch (Error& error) {
+    error.context(setting);
+    throw;
+  }
+}
+
+}  // namespace
+
 void run_hook(const std::string& setting, const std::string& command, const Options& options, const Facts& facts,
               const std::stop_token& stop) {
   if (command.empty()) return;
@@ -33,7 +46,7 @@ void run_hook(const std::string& setting, const std::string& command, const Opti
   // Where the application worked, and is to work.
   run.environment.emplace_back("PGBATON_OLD", fields.at("source"));
   run.environment.emplace_back("PGBATON_NEW", fields.at("target"));
-  const auto outcome = copy::run_command(run, stop);
+  const auto outcome = run_named(setting, run, stop);
   if (outcome.exit_code == 0) return;
   throw Error(ErrorKind::failed, fmt::format("{} ended with {}{}{}", setting, outcome.exit_code,
                                              outcome.errors.empty() ? "" : ": ", outcome.errors))

@@ -36,10 +36,11 @@ std::string Conductor::fence() {
   about_ = source_about(replica_.name, fmt::format("fenced for a switchover by {}, pid {}, attempt {}/{}", host_name(),
                                                    ::getpid(), replica_.generation, attempt_));
   watchdog_->fence(fence_->backend_pid(), about_);
+  pause_limit_.emplace(settings_.deadline, stop_);
   report_.source_open = false;
   log::info("should this machine be lost: pgbaton switchover --undo, or on the source\n{}", undo_statements());
   auto request = fence_request();
-  const auto closed = close_fence(*fence_, request, stop_);
+  const auto closed = close_fence(*fence_, request, stop());
   waiting_since_ = closed.since;
   options_.course->pause_since(closed.since);
   PGBATON_FAILPOINT("switchover_fenced");
@@ -105,14 +106,14 @@ std::int64_t Conductor::reach_barrier() {
     try {
       return try_barrier();
     } catch (const std::future_error&) {
-      if (deadline.passed() || stop_.stop_requested())
+      if (deadline.passed() || stop().stop_requested())
         throw Error(ErrorKind::timed_out, "cuts for others were always in the way of the barrier")
             .hint("Let `pgbaton verify` end first, then run the same command again.");
     } catch (const Error& error) {
-      if (error.action() != Action::retry || deadline.passed() || stop_.stop_requested()) throw;
+      if (error.action() != Action::retry || deadline.passed() || stop().stop_requested()) throw;
     }
     writer_->check();
-    sleep_for(kPoll, stop_);
+    sleep_for(kPoll, stop());
   }
 }
 
@@ -134,7 +135,7 @@ void Conductor::await(std::future<stream::Cut>& asked, Milliseconds patience, co
   const auto deadline = Deadline::after(patience);
   while (asked.wait_for(Milliseconds(10)) != std::future_status::ready) {
     writer_->check();
-    if (!deadline.passed() && !stop_.stop_requested()) continue;
+    if (!deadline.passed() && !stop().stop_requested()) continue;
     writer_->stream().withdraw();
     throw Error(ErrorKind::timed_out, fmt::format("{} within {}", what, format_duration(patience)))
         .side(Side::target)
@@ -157,7 +158,7 @@ std::string Conductor::compare() {
                                         : "were not counted: no time for them here, and no cut before");
     return note;
   }
-  const auto compared = verify::run(without_unsent(options_, store_.load_tables(replica_)), stop_);
+  const auto compared = verify::run(without_unsent(options_, store_.load_tables(replica_)), stop());
   if (compared.equal())
     return fmt::format("{}, {} compared, equal", counted(std::ssize(compared.tables), "table"),
                        counted(static_cast<std::int64_t>(compared.rows()), "row"));
@@ -167,7 +168,7 @@ std::string Conductor::compare() {
 
 std::string Conductor::finish() {
   copy::require_deferrable_constraints(*target_, replica_.name);
-  snapshot::create_deferred(options_.clone, replica_, stop_);
+  snapshot::create_deferred(options_.clone, replica_, stop());
   return replica_.replica_role ? "" : "foreign keys, triggers and rules made";
 }
 
@@ -212,6 +213,7 @@ std::string Conductor::open_target() {
   options_.course->pause_over();
   watchdog_->flipped();
   watchdog_.reset();
+  pause_limit_.reset();
   return "the target is open, the source stays fenced";
 }
 

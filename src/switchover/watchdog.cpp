@@ -58,6 +58,12 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
+Error deadline_passed(const std::string& what) {
+  return Error(ErrorKind::timed_out, what.empty() ? "the deadline passed, and the watchdog has opened the source again"
+                                                  : fmt::format("the deadline passed: {}", what))
+      .hint("Nothing is lost. Give more time with deadline in section switchover, or make the steps shorter.");
+}
+
 Watchdog::Watchdog(const pg::Endpoint& source, const pg::Endpoint& target, std::int64_t attempt,
                    const Settings& settings) {
   const auto down = make_pipe(), up = make_pipe();
@@ -140,8 +146,7 @@ void Watchdog::require(const std::string& expected) {
   silent_ = said.empty();
   if (silent_) throw broken("does not answer");
   // "no", or what it told when it gave up.
-  throw Error(ErrorKind::timed_out, "the deadline passed, and the watchdog has opened the source again")
-      .hint("Nothing is lost. Give more time with deadline in section switchover, or make the steps shorter.");
+  throw deadline_passed("");
 }
 
 void Watchdog::flipped() {

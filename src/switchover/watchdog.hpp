@@ -1,5 +1,6 @@
 // The conductor's end of the watchdog (pgbaton/switchover/watchdog.hpp).
 #pragma once
+#include <pgbaton/base/error.hpp>
 #include <pgbaton/pg/endpoint.hpp>
 #include <pgbaton/switchover/settings.hpp>
 #include <pgbaton/switchover/watchdog.hpp>
@@ -11,6 +12,9 @@
 #include <vector>
 
 namespace pgbaton::switchover {
+
+// Error(timed_out): the pause took too long, and the watchdog opens the source again. `what`: how long; "" not known.
+Error deadline_passed(const std::string& what);
 
 enum class Undone { open, flipped, unknown };
 

@@ -48,13 +48,14 @@ class HostileSwitchover : public PairTest {
     std::ifstream("/proc/" + pid + "/task/" + pid + "/children") >> watchdog;
     return watchdog;
   }
-  // Until the process has stopped itself at its failpoint.
+  // Until the process has stopped itself at its failpoint, or ended without having met it.
   static bool is_stopped(const Tool& tool) {
-    for (int i = 0; i < 600; ++i) {
+    for (int i = 0; i < 2400; ++i) {
       std::string state;
       std::ifstream stat("/proc/" + std::to_string(tool.pid()) + "/stat");
       stat >> state >> state >> state;
       if (state == "T") return true;
+      if (state == "Z") return false;
       std::this_thread::sleep_for(Milliseconds(50));
     }
     return false;
@@ -209,9 +210,14 @@ TEST_F(HostileSwitchover, NothingIsTakenForDoneThatIsNotAndNothingGoesBack) {
   EXPECT_EQ(looked.code, 0) << looked;
   ASSERT_EQ(mover("drop", {}).code, 0);
   // A table that is emptied while both sides are counted looks empty to the snapshot: counted again.
-  auto follower = start("follow");
-  auto counting = begun("  way-back: no\n", "switchover_counting=freeze@1");
-  ASSERT_TRUE(is_stopped(counting));
+  // A follower that is about to begin its term when it is asked to stop.
+  auto follower = start("follow", {}, {{"PGBATON_FAILPOINTS", "term_begins=freeze@1"}});
+  ASSERT_TRUE(is_stopped(follower));
+  auto counting = begun("  way-back: no\n  transaction-wait: 60s\n", "switchover_counting=freeze@1");
+  EXPECT_TRUE(
+      target().wait_until("select count(*) from pgbaton.request where kind = 'stop'", "1", Milliseconds(60'000)));
+  follower.kill(SIGCONT);
+  ASSERT_TRUE(is_stopped(counting)) << counting.err();
   source().exec("truncate emptied; insert into emptied select i, 'y' from generate_series(1, 300) i");
   counting.kill(SIGCONT);
   const auto done = counting.wait(Milliseconds(90'000));

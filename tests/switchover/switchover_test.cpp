@@ -218,8 +218,27 @@ TEST_F(SwitchoverTest, WhatFailsBeforeTheFlipOpensTheSourceAndNamesTheStep) {
   ASSERT_TRUE(source().wait_until("select count(*) from pg_namespace where nspname = 'pgbaton_fence'", "1"));
   std::this_thread::sleep_for(Milliseconds(300));
   asleep.kill(SIGINT);
-  EXPECT_EQ(asleep.wait(Milliseconds(15'000)).code, 1);
+  const auto ended = asleep.wait(Milliseconds(15'000));
+  EXPECT_EQ(ended.code, 1) << ended;
+  EXPECT_THAT(ended.err, HasSubstr("ERROR: step fence: hook-fenced: interrupted"));
   EXPECT_TRUE(takes_writes(source()));
+  // So it is at the deadline, whatever it has left behind.
+  const auto given_up = config_ + ".given-up";
+  const auto late = switch_over(
+      "  deadline: 2s\n  hooks:\n    barrier: 'setsid sleep 20 & sleep 90; true'\n    given-up: 'echo "
+      "$PGBATON_STEP >> " +
+          given_up + "'\n",
+      {"--json"});
+  EXPECT_EQ(late.code, 5) << late;
+  EXPECT_LT(late.elapsed, Milliseconds(18'000));
+  EXPECT_THAT(late.err, HasSubstr("ERROR: step barrier: the deadline passed: 2.0 s (hooks: barrier: interrupted)"));
+  EXPECT_EQ(Json::parse(late.out, nullptr, false)["failed_step"], "barrier");
+  EXPECT_EQ(read_file(given_up), "barrier\n");
+  EXPECT_TRUE(takes_writes(source()));
+  const auto nobody = switch_over("", {"--name", "nobody"});
+  EXPECT_EQ(nobody.code, 2) << nobody;
+  EXPECT_THAT(nobody.out, HasSubstr("failed before the first step; the source takes writes"));
+  EXPECT_THAT(nobody.err, HasSubstr("ERROR: there is no replica named nobody"));
   auto slow = source().session();
   slow.exec("begin; insert into account values (-8, 0)");
   const auto waiting = switch_over("  transaction-wait: 1s\n  long-transactions: fail\n  verify: off\n");

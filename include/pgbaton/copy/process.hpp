@@ -25,9 +25,10 @@ struct Outcome {
 // More stderr than this is noise; the reason for a failure stands at its end.
 inline constexpr std::size_t kErrorsBytes = 16 * 1024;
 
-// Runs and waits. stdin is empty. When a stop is requested the child gets SIGTERM, and SIGKILL three seconds later;
-// then Error(failed) "interrupted". The kernel ends it when the calling thread ends. Throws Error(failed) when the
-// program cannot be started; an exit code other than 0 is the caller's to judge.
+// Runs and waits, also for what it leaves running with its stdout or stderr. stdin is empty. When a stop is requested
+// the child's process group gets SIGTERM, and SIGKILL three seconds later; then Error(failed) "interrupted". The kernel
+// ends it when the calling thread ends. Throws Error(failed) when the program cannot be started; an exit code other
+// than 0 is the caller's to judge.
 Outcome run_command(const Command& command, const std::stop_token& stop);
 
 }  // namespace pgbaton::copy

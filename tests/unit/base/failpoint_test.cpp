@@ -1,8 +1,15 @@
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <cstdlib>
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/failpoint.hpp>
+#include <thread>
 
 namespace pgbaton {
 namespace {
@@ -38,6 +45,37 @@ TEST_F(FailpointDeathTest, ThrowsOnlyTheNthTime) {
                      failpoint("a");
                    }),
               testing::ExitedWithCode(0), "");
+}
+
+// Also when another thread, which the kernel would give a signal to the process, cannot take it yet.
+TEST_F(FailpointDeathTest, FreezesTheThreadThatIsThere) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const auto child = ::fork();
+  if (child == 0) {
+    ::setenv("PGBATON_FAILPOINTS", "a=freeze", 1);
+    std::thread arrives([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      failpoint("a");
+      if (::write(ends[1], "on", 2) != 2) std::_Exit(2);
+    });
+    if (::vfork() == 0) {  // the first thread waits for its child
+      ::usleep(500'000);
+      ::_exit(0);
+    }
+    arrives.join();
+    std::_Exit(0);
+  }
+  pollfd went_on{ends[0], POLLIN, 0};
+  EXPECT_EQ(::poll(&went_on, 1, 400), 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  EXPECT_TRUE(WIFSTOPPED(status));
+  ::kill(child, SIGCONT);
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(::poll(&went_on, 1, 0), 1);
+  for (const int end : ends) ::close(end);
 }
 
 TEST_F(FailpointDeathTest, StopIsFinal) {
