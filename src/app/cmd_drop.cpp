@@ -4,10 +4,12 @@
 #include <pgbaton/resync/resync.hpp>
 #include <pgbaton/snapshot/clone.hpp>
 #include <pgbaton/state/lease.hpp>
+#include <pgbaton/switchover/switchover.hpp>
 
 #include <algorithm>
 #include <iterator>
 
+#include "cmd_switchover.hpp"
 #include "command.hpp"
 #include "known.hpp"
 #include "rebuild_options.hpp"
@@ -98,10 +100,19 @@ void add(snapshot::RemovalReport& report, snapshot::RemovalReport&& more) {
   std::ranges::move(more.left, std::back_inserter(report.left));
 }
 
+// First: once the state has gone nobody could tell any more that it may be taken off.
+void remove_lost_fence(const Context& context, snapshot::RemovalReport& report) {
+  const auto settings = load_switchover_section(context.options.config_file);
+  if (switchover::undo_lost(context.source(), context.target(), context.names.name, settings, context.stop))
+    report.removed.emplace_back("fence on the source, of a switchover that was lost before its flip");
+}
+
 snapshot::RemovalReport drop_both_sides(const Context& context) {
   snapshot::require_own_source(context.source(), context.target(), context.names.name);
+  snapshot::RemovalReport report;
+  remove_lost_fence(context, report);
   warn_of_deferred(context);
-  auto report = remove_shadow(context);
+  add(report, remove_shadow(context));
   add(report, snapshot::remove_replica(context.source(), context.target(), context.names));
   add(report, rebuild::sweep(rebuild_place(context)));
   return report;

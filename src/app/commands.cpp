@@ -161,8 +161,10 @@ const std::array kCommands = {
     Command{
         "drop", kDrop, "", "remove what a replica left: slot, publications, guard columns, state",
         "Throws the replica away as it is: what was not applied yet is not applied any more (`finish` applies it).\n"
-        "Removes whatever is left of it on both sides; user tables and their rows stay. When one side cannot be\n"
-        "reached it does the other, prints the rest and ends with 1. When nothing is left it ends with 0.",
+        "Removes whatever is left of it on both sides, and the fence that a switchover has left on the source when it\n"
+        "was lost before its flip; user tables and their rows stay. When one side cannot be reached it does the "
+        "other,\n"
+        "prints the rest and ends with 1. When nothing is left it ends with 0.",
         "pgbaton drop --config shop.yaml\n"
         "pgbaton drop --source service=shop --target service=shop_copy --name old --take-over",
         run_drop},

@@ -5,6 +5,8 @@
 #include <pgbaton/state/switchover.hpp>
 
 #include <charconv>
+#include <memory>
+#include <optional>
 
 #include "fence.hpp"
 #include "parts.hpp"
@@ -99,9 +101,10 @@ bool done_before(const Options& options) {
 
 namespace {
 
+constexpr std::string_view kAttempt = ", attempt ";
+
 // The attempt that has put up this fence, by what it says of itself. Error(usage) when that is none of this replica.
 state::AttemptName attempt_of(const std::string& about, const std::string& replica) {
-  constexpr std::string_view kAttempt = ", attempt ";
   const auto at = about.rfind(kAttempt);
   if (!about.starts_with(source_about(replica, "")) || at == about.npos)
     throw refusal(fmt::format("the fence is not of replica {} (\"{}\")", replica, about));
@@ -166,6 +169,31 @@ std::string undo(const Options& options, bool force, const std::stop_token& stop
   }
   if (target_asked) done = undo_application(options, done, stop) + done;
   return done;
+}
+
+bool undo_lost(const pg::Endpoint& source_endpoint, const pg::Endpoint& target_endpoint, const std::string& replica,
+               const Settings& settings, const std::stop_token& stop) {
+  std::optional<pg::Connection> source;
+  std::unique_ptr<pg::Control> target;
+  try {
+    source.emplace(pg::Connection::open(source_endpoint, "fence"));
+    target = pg::open_control(target_endpoint, "switchover");
+  } catch (const Error& error) {
+    log::debug("looking for a fence: {}", error.describe());
+    return false;
+  }
+  const auto about = fence_about(*source);
+  if (!about || !about->starts_with(source_about(replica, "")) || about->find(kAttempt) == about->npos) return false;
+  const auto attempt = attempt_of(*about, replica);
+  if (!state::knows_attempt(*target, replica, attempt) || !state::undo_switchover(*target, attempt.id, "drop"))
+    return false;
+  open_fence(*source, *about);
+  resume_pooler(settings);
+  if (remove_fence(*source, Deadline::after(kRemovePatience), stop, *about)) return true;
+  throw Error(ErrorKind::failed,
+              "the source takes writes again; triggers that let everything pass are left on tables that are being read")
+      .side(Side::source)
+      .hint("Nothing else was removed: run the same command again later.");
 }
 
 }  // namespace pgbaton::switchover

@@ -101,4 +101,11 @@ bool is_fenced(const pg::Endpoint& server);
 // Returns what was done, for people.
 std::string undo(const Options& options, bool force, const std::stop_token& stop);
 
+// For a replica that is to be dropped, under its lease: takes the fence off the source that an attempt of it has left
+// there, lost with its watchdog before its flip. False when there is none, or a side cannot be asked: never that of one
+// that has flipped, or of which the target does not know. Error(failed) when triggers, which let everything pass by
+// then, are left on tables that are being read.
+bool undo_lost(const pg::Endpoint& source, const pg::Endpoint& target, const std::string& replica,
+               const Settings& settings, const std::stop_token& stop);
+
 }  // namespace pgbaton::switchover
