@@ -241,6 +241,7 @@ std::string status_json(const StatusReport& report) {
       {"recent", troubles_document(report)},
       {"waiting", waiting_document(report)},
       {"fences", fences_document(report)},
+      {"readers_on_target", replica ? Json(report.readers_on_target) : Json(nullptr)},
       {"doubts", doubts_document(report.doubts)},
       {"source_problem", text_or_null(report.source_problem)},
       {"warnings", report.warnings}};

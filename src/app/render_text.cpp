@@ -210,9 +210,12 @@ namespace {
 
 std::string fence_lines(const StatusReport& report) {
   std::string text;
-  for (const auto& fence : report.fences)
+  bool told = !report.readers_on_target;
+  for (const auto& fence : report.fences) {
     text += line("CLOSED", fence.message + (fence.remedy.empty() ? "" : "; " + fence.remedy));
-  return text;
+    told = told || fence.standing == switchover::Standing::readers_sent;
+  }
+  return told ? text : text + line("READERS", "of the application were sent to the target of the stream");
 }
 
 }  // namespace

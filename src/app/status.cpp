@@ -249,7 +249,8 @@ void use_what_the_writer_saw(StatusReport& report) {
 // After a switchover that was given up the application finds the target closed; nothing else would say why.
 void look_for_fences(pg::Control& target, pg::Control* source, StatusReport& report) {
   const ReplicaNames names(report.name);
-  const auto attempt = switchover::load_attempt(target, report.name);
+  const auto attempt = switchover::load_attempt(target, report.name, report.replica);
+  report.readers_on_target = attempt.readers_on_target;
   const bool reverse = report.replica && report.replica->direction == state::kReverse;
   const auto look = [&](pg::Control& server, Side side) {
     if (auto fence = switchover::find_fence(server, side, names, attempt, reverse)) report.fences.push_back(*fence);

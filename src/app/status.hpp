@@ -46,6 +46,7 @@ struct StatusReport {
   WalLimit wal_limit;
   std::vector<catalog::Waiting> waiting;          // behind our locks on the source
   std::vector<switchover::StandingFence> fences;  // which of the sides that answer take no writes
+  bool readers_on_target = false;                 // of the application: sent there before a flip
   std::vector<std::string> warnings;
   // Only as wished: the last moments but for single tables and cuts, and the last comparison.
   std::vector<state::Event> events;

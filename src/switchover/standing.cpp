@@ -38,9 +38,10 @@ std::string of_attempt(std::int64_t number, const state::SwitchoverAttempt* know
   return text;
 }
 
-Standing standing_of(const state::SwitchoverAttempt* known, bool held) {
-  if (known != nullptr && (known->running || known->flipped)) return held ? Standing::conducted : Standing::abandoned;
-  return Standing::given_up;
+Standing standing_of(const state::SwitchoverAttempt* known, const AttemptNow& now, bool of_target) {
+  if (known != nullptr && (known->running || known->flipped))
+    return now.held ? Standing::conducted : Standing::abandoned;
+  return of_target && now.readers_on_target ? Standing::readers_sent : Standing::given_up;
 }
 
 std::string what_became(Standing standing, const state::SwitchoverAttempt* known) {
@@ -53,6 +54,7 @@ std::string what_became(Standing standing, const state::SwitchoverAttempt* known
     case Standing::given_up:
       return known == nullptr || known->reason.empty() ? "was given up"
                                                        : fmt::format("was given up ({})", known->reason);
+    case Standing::readers_sent:
     case Standing::changed_sides:
     case Standing::foreign:
       return "";
@@ -75,6 +77,8 @@ std::string remedy_of(const StandingFence& fence, const state::SwitchoverAttempt
                        "it opens with the next `pgbaton switchover`, with `finish` or `drop`, or now with "
                        "`pgbaton switchover{} --undo`",
                        name);
+    case Standing::readers_sent:
+      return fmt::format("`pgbaton switchover{} --undo` sends them back and opens it", name);
     case Standing::changed_sides:
       return fmt::format("`pgbaton switchover{} --undo --force` opens it for other uses", name);
   }
@@ -91,6 +95,8 @@ std::string_view to_string(Standing standing) {
       return "abandoned";
     case Standing::given_up:
       return "given up";
+    case Standing::readers_sent:
+      return "readers sent";
     case Standing::changed_sides:
       return "changed sides";
     case Standing::foreign:
@@ -99,9 +105,10 @@ std::string_view to_string(Standing standing) {
   return "";
 }
 
-AttemptNow load_attempt(pg::Control& target, const std::string& replica) {
-  auto last = state::load_switchover(target, replica);
-  return {std::move(last), state::Lease::held(target, replica)};
+AttemptNow load_attempt(pg::Control& target, const std::string& name, const std::optional<state::Replica>& replica) {
+  auto last = state::load_switchover(target, name);
+  const bool before_flip = replica && replica->direction != state::kSwitched;
+  return {std::move(last), state::Lease::held(target, name), before_flip && state::readers_on_target(target, *replica)};
 }
 
 std::optional<StandingFence> find_fence(pg::Control& server, Side side, const ReplicaNames& names,
@@ -120,9 +127,12 @@ std::optional<StandingFence> find_fence(pg::Control& server, Side side, const Re
   } else if (of_target || about->starts_with(source_about(names.name, ""))) {
     if (of_target && known != nullptr) fence.attempt = known->id;
     if (known != nullptr && known->id != fence.attempt) known = nullptr;
-    fence.standing = standing_of(known, attempt.held);
-    fence.message = fmt::format("{} takes no writes{}: {} of a switchover {}", where, of_target ? " but pgbaton's" : "",
-                                of_attempt(fence.attempt, known), what_became(fence.standing, known));
+    fence.standing = standing_of(known, attempt, of_target);
+    const auto why = fence.standing == Standing::readers_sent
+                         ? "readers of the application were sent there"
+                         : fmt::format("{} of a switchover {}", of_attempt(fence.attempt, known),
+                                       what_became(fence.standing, known));
+    fence.message = fmt::format("{} takes no writes{}: {}", where, of_target ? " but pgbaton's" : "", why);
   } else {
     fence.message = fmt::format("{} takes no writes: a fence of pgbaton stands there (\"{}\")", where, *about);
   }

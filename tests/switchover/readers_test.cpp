@@ -74,11 +74,16 @@ TEST_F(ReadersTest, GoFirstComeBackAndGoWithTheWriters) {
     EXPECT_FALSE(takes_writes(target()));
     EXPECT_TRUE(marker_arrives()) << "the stream goes on";
   }
+  EXPECT_THAT(run("status").out, HasSubstr("CLOSED      the target takes no writes but pgbaton's: readers of the "
+                                           "application were sent there; `pgbaton switchover --undo` sends them back"));
+  EXPECT_EQ(status_field("readers_on_target"), "true");
+  EXPECT_THAT(status_field("fences"), HasSubstr("\"standing\":\"readers sent\""));
   const auto undone = switch_over({"--undo"});
   EXPECT_EQ(undone.code, 0) << undone;
   EXPECT_THAT(undone.out, HasSubstr("the readers were sent back to the source"));
   EXPECT_TRUE(readers_are_at(source()));
   EXPECT_EQ(last_hook(), "undo source");
+  EXPECT_EQ(status_field("readers_on_target"), "false");
   // Killed when they were sent, they are not forgotten there.
   EXPECT_EQ(switch_over({"--mode", "read-only"}, "", {{"PGBATON_FAILPOINTS", "switchover_readers=kill"}}).code,
             128 + SIGKILL);
@@ -145,6 +150,7 @@ TEST_F(ReadersTest, GoFirstComeBackAndGoWithTheWriters) {
   const auto stuck = switch_over({"--undo"}, "  hook-readers: exit 1\n");
   EXPECT_EQ(stuck.code, 1) << stuck;
   EXPECT_THAT(stuck.err, HasSubstr("the readers were not sent back: hook-readers ended with 1"));
+  EXPECT_THAT(run("status").out, HasSubstr("READERS     of the application were sent to the target of the stream"));
   EXPECT_EQ(switch_over({"--undo"}).code, 0);
   EXPECT_TRUE(readers_are_at(target()));
   expect_only(target(), source(), "undone on its way back");

@@ -16,10 +16,12 @@ enum class Standing {
   conducted,      // a switchover runs
   abandoned,      // its conductor is gone, and nobody has given it up or ended it yet
   given_up,       // it was; the target stays closed then
+  readers_sent,   // no attempt, but readers of the application were sent to the target
   changed_sides,  // what the application has left
   foreign,        // of another replica, or somebody else's
 };
-std::string_view to_string(Standing standing);  // "running", "abandoned", "given up", "changed sides", "foreign"
+std::string_view to_string(
+    Standing standing);  // "running", "abandoned", "given up", "readers sent", "changed sides", "foreign"
 
 struct StandingFence {
   Side side{};
@@ -32,9 +34,11 @@ struct StandingFence {
 // What is known on the target of the replica's newest attempt.
 struct AttemptNow {
   std::optional<state::SwitchoverAttempt> last;
-  bool held = false;  // somebody has the replica's lease
+  bool held = false;               // somebody has the replica's lease
+  bool readers_on_target = false;  // they were sent there before a flip
 };
-AttemptNow load_attempt(pg::Control& target, const std::string& replica);
+// `replica`: its row, if there is one.
+AttemptNow load_attempt(pg::Control& target, const std::string& name, const std::optional<state::Replica>& replica);
 
 // nullopt: the server takes writes. Reads only; the sides are those of the stream, and with `reverse`, where they are
 // not those of the flags, the message names both.
