@@ -66,6 +66,10 @@ void allow_plain_password(std::vector<std::string> hosts) {
   allowed_hosts() = std::move(hosts);
 }
 
+const std::vector<std::string>& plain_password_hosts() {
+  return allowed_hosts();
+}
+
 std::vector<std::string> other_hosts(std::string_view hosts, std::string_view addresses) {
   auto names = split(hosts);
   const auto by_address = split(addresses);

@@ -45,7 +45,7 @@ std::string Conductor::fence() {
   options_.course->pause_since(closed.since);
   PGBATON_FAILPOINT("switchover_fenced");
   request.all_transactions = false;  // the flip waits for them, while other steps go on
-  { const Seal tried(*fence_, request, stop_); }
+  { const Seal tried(*fence_, request, stop()); }
   require_nothing_prepared();
   hook("hook-fenced", settings_.hook_fenced);
   return fmt::format("{}, try {}, {} ended", counted(std::ssize(fenced_), "table"), closed.attempts,
@@ -201,7 +201,7 @@ void Conductor::require_standstill() {
 
 std::string Conductor::open_target() {
   const auto request = fence_request();
-  const Seal seal(*fence_, request, stop_);
+  const Seal seal(*fence_, request, stop());
   require_standstill();
   auto& lease = writer_->end();
   lease.check();

@@ -33,7 +33,10 @@ pg::Result ask(const std::string& admin_conninfo, const std::string& command, Mi
   const std::unique_ptr<PGconn, pg::FinishConnection> console(PQconnectdbParams(names.data(), values.data(), 1));
   const auto fail = [&](const std::string& what) {
     return Error(ErrorKind::failed, fmt::format("PgBouncer, {}: {}", command, one_line(what)))
-        .hint("Look at its admin console: the conninfo is `pgbouncer` in section switchover.");
+        .hint(what.find("SSL was required") != what.npos
+                  ? "A password goes to another host without TLS only when that is allowed by name: "
+                    "allow_plain_password: [HOST] in the --config file; or set client_tls_sslmode in PgBouncer."
+                  : "Look at its admin console: the conninfo is `pgbouncer` in section switchover.");
   };
   if (PQstatus(console.get()) != CONNECTION_OK || PQsendQuery(console.get(), command.c_str()) == 0)
     throw fail(PQerrorMessage(console.get()));

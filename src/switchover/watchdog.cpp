@@ -8,6 +8,7 @@
 #include <pgbaton/base/error.hpp>
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/pg/connection.hpp>
+#include <pgbaton/pg/plain_password.hpp>
 
 #include <array>
 #include <cerrno>
@@ -76,6 +77,7 @@ Watchdog::Watchdog(const pg::Endpoint& source, const pg::Endpoint& target, std::
   to_ = down.write;
   from_ = up.read;
   if (pid_ < 0) throw broken("could not be started");
+  say(one_line(fmt::format("{}", fmt::join(pg::plain_password_hosts(), ","))));
   say(source.replica_name);
   say(one_line(source.conninfo));
   say(one_line(target.conninfo));

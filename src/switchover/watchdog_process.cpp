@@ -6,12 +6,14 @@
 #include <pgbaton/base/log.hpp>
 #include <pgbaton/pg/connection.hpp>
 #include <pgbaton/pg/control.hpp>
+#include <pgbaton/pg/plain_password.hpp>
 #include <pgbaton/state/switchover.hpp>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <optional>
+#include <sstream>
 
 #include "fence.hpp"
 #include "watchdog.hpp"
@@ -29,6 +31,7 @@ constexpr Milliseconds kBackendPatience{3'000};
 class Process {
  public:
   int run() {
+    allow_plain_password(line());
     source_.side = Side::source;
     target_.side = Side::target;
     source_.replica_name = target_.replica_name = line();
@@ -49,6 +52,13 @@ class Process {
   }
 
  private:
+  static void allow_plain_password(const std::string& list) {
+    std::vector<std::string> hosts;
+    std::istringstream from(list);
+    for (std::string host; std::getline(from, host, ',');) hosts.push_back(host);
+    pg::allow_plain_password(std::move(hosts));
+  }
+
   // Ends at the end of the pipe, which is the conductor's.
   std::string line() {
     for (;;) {

@@ -1,14 +1,12 @@
 // TLS against an authority of our own, SCRAM with channel binding and a client's certificate, on both sides, in every
 // connection: also those of the replication protocol and of pg_dump. And a password that would go without TLS.
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netdb.h>
 
 #include <array>
 #include <fstream>
 #include <memory>
 #include <sstream>
 
+#include "support/address.hpp"
 #include "support/certificates.hpp"
 #include "support/pair.hpp"
 
@@ -21,21 +19,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr const char* kSecret = "T0p-s3cret-w0rd";
-
-// The first IPv4 address of this machine that is not the loopback's; "" without a network.
-std::string own_address() {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return "";
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owned(all, &freeifaddrs);
-  for (const auto* one = all; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET || (one->ifa_flags & IFF_LOOPBACK) != 0)
-      continue;
-    std::array<char, NI_MAXHOST> text{};
-    if (getnameinfo(one->ifa_addr, sizeof(sockaddr_in), text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0)
-      return text.data();
-  }
-  return "";
-}
 
 class TlsTest : public PairTest {
  protected:

@@ -23,8 +23,8 @@ class Bouncer {
       std::this_thread::sleep_for(Milliseconds(10));
     }
   }
-  std::string conninfo(const std::string& database = "app") const {
-    return "host=127.0.0.1 port=" + std::to_string(port_) + " user=postgres dbname=" + database;
+  std::string conninfo(const std::string& database = "app", const std::string& host = "127.0.0.1") const {
+    return "host=" + host + " port=" + std::to_string(port_) + " user=postgres dbname=" + database;
   }
   std::string before() const { return directory_ + "/before.ini"; }
   std::string after() const { return directory_ + "/after.ini"; }
@@ -33,7 +33,7 @@ class Bouncer {
   void write(const std::string& name, const Cluster& server) {
     std::ofstream(directory_ + "/" + name)
         << "[databases]\napp = host=127.0.0.1 port=" << server.port() << " dbname=postgres user=postgres\n"
-        << "[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = " << port_ << "\nunix_socket_dir =\nauth_type = trust\n"
+        << "[pgbouncer]\nlisten_addr = *\nlisten_port = " << port_ << "\nunix_socket_dir =\nauth_type = trust\n"
         << "auth_file = " << directory_
         << "/users\nadmin_users = postgres\npool_mode = transaction\nlogfile = " << directory_
         << "/log\nserver_fast_close = 1\n";

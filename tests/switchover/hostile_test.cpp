@@ -4,18 +4,21 @@
 
 #include <thread>
 
+#include "support/address.hpp"
 #include "switchover/bouncer.hpp"
 #include "switchover/clients.hpp"
 
 namespace pgbaton::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 class HostileSwitchover : public PairTest {
  protected:
+  ClusterOptions source_options() const override { return {.settings = {{"listen_addresses", "*"}}}; }
   void SetUp() override {
     PairTest::SetUp();
     source().exec(
@@ -77,8 +80,50 @@ class HostileSwitchover : public PairTest {
       return false;
     }
   }
+  static bool is_paused(Session& console) {
+    for (const auto& row : console.query("show databases"))
+      if (row.at(0) == "app") return row.at(row.size() - 2) == "1";
+    return false;
+  }
+  void expect_plain_passwords_by_name_only(const Bouncer& pooler, const std::string& address);
   std::string directory_;
 };
+
+// Where another host would get a password in the clear: only when that is allowed, and then from the watchdog, too.
+void HostileSwitchover::expect_plain_passwords_by_name_only(const Bouncer& pooler, const std::string& address) {
+  const std::string secret = "topsecret";
+  for (const std::string mode : {"", " sslmode=disable"}) {
+    const auto refused = switch_over(
+        "  pgbouncer: " + pooler.conninfo("pgbouncer", address) + " password=" + secret + mode + "\n", {"--dry-run"});
+    EXPECT_EQ(refused.code, 3) << refused;
+    EXPECT_THAT(refused.out, AllOf(HasSubstr("blocker  pgbouncer"), HasSubstr("allow_plain_password: [")));
+    EXPECT_THAT(refused.out + refused.err, Not(HasSubstr(secret)));
+  }
+  std::ofstream(source().data_directory() + "/pg_hba.conf", std::ios::app)
+      << "host all all all trust\nhost replication all all trust\n";
+  source().reload();
+  const auto elsewhere = "host=" + address + " port=" + std::to_string(source().port()) +
+                         " user=postgres dbname=postgres password=" + secret;
+  Tool lost({"switchover", "--config",
+             config("  pgbouncer-pause: app\n  pgbouncer: " + pooler.conninfo("pgbouncer", address) +
+                    " password=" + secret + "\nallow_plain_password: [" + address + "]\n"),
+             "--source", elsewhere, "--target", target().conninfo()},
+            {{"PGBATON_FAILPOINTS", "switchover_fenced=freeze"}});
+  ASSERT_TRUE(is_stopped(lost)) << lost.err();
+  Session console(pooler.conninfo("pgbouncer"));
+  EXPECT_TRUE(is_paused(console));
+  for (const auto pid : {static_cast<pid_t>(lost.pid()), watchdog_of(lost)})
+    for (const std::string file : {"/cmdline", "/environ"}) {
+      const auto text = read_file("/proc/" + std::to_string(pid) + file);
+      EXPECT_NE(text, "") << file;
+      EXPECT_THAT(text, Not(HasSubstr(secret))) << file;
+    }
+  EXPECT_THAT(lost.err(), Not(HasSubstr(secret)));
+  lost.kill(SIGKILL);
+  lost.wait();
+  EXPECT_LT(closed_for([&] { return !is_paused(console) && writes_through(pooler); }), Milliseconds(12'000));
+  EXPECT_TRUE(source().wait_until("select count(*) from pg_namespace where nspname = 'pgbaton_fence'", "0"));
+}
 
 TEST_F(HostileSwitchover, FrozenProcessesAndAMissingStandbyKeepNobodyOut) {
   // A watchdog that is frozen: the conductor opens the source itself.
@@ -126,6 +171,20 @@ TEST_F(HostileSwitchover, FrozenProcessesAndAMissingStandbyKeepNobodyOut) {
   EXPECT_THAT(opened.out, HasSubstr("the source takes writes again"));
   EXPECT_EQ(source().number("select count(*) from pg_namespace where nspname = 'pgbaton_fence'"), 0);
   EXPECT_TRUE(takes_writes(source()));
+  // The same, and the replica is dropped: nobody could say afterwards that the source may be opened.
+  auto dropped = begun("", "switchover_fenced=freeze");
+  ASSERT_TRUE(is_stopped(dropped));
+  ::kill(watchdog_of(dropped), SIGKILL);
+  dropped.kill(SIGKILL);
+  dropped.wait();
+  EXPECT_FALSE(takes_writes(source()));
+  const auto removed = run("drop");
+  EXPECT_EQ(removed.code, 0) << removed;
+  EXPECT_THAT(removed.out, HasSubstr("removed  fence on the source, of a switchover that was lost before its flip"));
+  for (auto* server : {&source(), &target()}) {
+    EXPECT_EQ(server->number("select count(*) from pg_namespace where nspname like 'pgbaton%'"), 0);
+    EXPECT_TRUE(takes_writes(*server));
+  }
 }
 
 TEST_F(HostileSwitchover, APoolerIsLookedAtBeforeAndNeverLeftPaused) {
@@ -148,16 +207,13 @@ TEST_F(HostileSwitchover, APoolerIsLookedAtBeforeAndNeverLeftPaused) {
                         "\n  pgbouncer-conffile: " + pooler.after() + "\n  pgbouncer-pause: ";
   EXPECT_EQ(switch_over(settings + "nosuch\n", {"--dry-run"}).code, 3);
   EXPECT_EQ(switch_over(settings + "app\n", {"--dry-run"}).code, 0);
+  if (const auto address = own_address(); !address.empty()) expect_plain_passwords_by_name_only(pooler, address);
   // Frozen while PAUSE waits for a transaction in the pooler that only reads: the deadline holds there, too.
   Session busy(pooler.conninfo());
   busy.exec("begin; select n from account");
   auto frozen = begun(settings + "app\n", "");
   Session console(pooler.conninfo("pgbouncer"));
-  const auto paused = [&] {
-    for (const auto& row : console.query("show databases"))
-      if (row.at(0) == "app") return row.at(row.size() - 2) == "1";
-    return false;
-  };
+  const auto paused = [&] { return is_paused(console); };
   for (int i = 0; i < 1200 && !paused(); ++i) std::this_thread::sleep_for(Milliseconds(25));
   ASSERT_TRUE(paused());
   frozen.kill(SIGSTOP);
@@ -218,11 +274,17 @@ TEST_F(HostileSwitchover, NothingIsTakenForDoneThatIsNotAndNothingGoesBack) {
       target().wait_until("select count(*) from pgbaton.request where kind = 'stop'", "1", Milliseconds(60'000)));
   follower.kill(SIGCONT);
   ASSERT_TRUE(is_stopped(counting)) << counting.err();
-  source().exec("truncate emptied; insert into emptied select i, 'y' from generate_series(1, 300) i");
+  auto held = target().session();
+  held.exec(
+      "begin; lock table account in share mode");  // the stream must not empty it there, too, before it is counted
+  source().exec(
+      "begin; insert into account values (2, 0); truncate emptied; insert into emptied select i, 'y' from "
+      "generate_series(1, 300) i; commit");
   counting.kill(SIGCONT);
+  EXPECT_TRUE(counting.wait_for_stderr("counting again", Milliseconds(60'000)));
+  held.exec("commit");
   const auto done = counting.wait(Milliseconds(90'000));
   EXPECT_EQ(done.code, 0) << done;
-  EXPECT_THAT(done.err, HasSubstr("counting again"));
   EXPECT_EQ(follower.wait().code, 0) << follower.err() << "its schema went, which is no error";
   EXPECT_EQ(target().number("select count(*) from emptied"), 300);
   // Sequences of the live side never go back.

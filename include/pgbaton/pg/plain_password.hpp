@@ -14,6 +14,8 @@ namespace pgbaton::pg {
 // Hosts, as connection strings spell them, to which a password may go in the clear (allow_plain_password in the file).
 // Called once, before any connection and any other thread.
 void allow_plain_password(std::vector<std::string> hosts);
+// For a process of ours that has not read the file.
+const std::vector<std::string>& plain_password_hosts();
 
 // The sslmode that a connection gets over its own: "require" or "", for none. Throws Error(usage) for a password under
 // sslmode=disable. Connects to nothing.

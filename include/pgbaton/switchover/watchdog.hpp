@@ -4,6 +4,7 @@
 // gone.
 //
 //   conductor                              watchdog
+//   hosts of allow_plain_password      →
 //   names and connection strings       →   connects to the source
 //                                      ←   "ready"
 //   "fence PID ABOUT"  (its backend)   →   the deadline runs from here on
