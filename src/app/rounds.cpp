@@ -48,8 +48,8 @@ std::string lent_generation(const Context& context, state::Store& store) {
   return replica ? replica->generation : std::string();
 }
 
-// It ends with the application on the target, or gives the stream back: true. While it runs it holds the lease; one
-// that is free for a while means that it has ended, in whatever way.
+// It ends with the application on the target, or gives the stream back: true. While it runs it holds its lock, or the
+// lease; both free for a while means that it has ended, in whatever way.
 bool given_back(const Context& context, const std::string& generation) {
   constexpr Milliseconds kPoll{300};
   constexpr int kFreeLooks = 10;
@@ -58,7 +58,8 @@ bool given_back(const Context& context, const std::string& generation) {
   for (int free = 0; free < kFreeLooks;) {
     const auto replica = store.load_replica(context.names.name);
     if (!replica || replica->generation != generation || replica->direction == state::kSwitched) return false;
-    free = state::Lease::held(*target, context.names.name) ? 0 : free + 1;
+    const auto& name = context.names.name;
+    free = state::switchover_runs(*target, name) || state::Lease::held(*target, name) ? 0 : free + 1;
     if (!sleep_for(kPoll, context.stop)) return false;
   }
   return true;
