@@ -176,7 +176,7 @@ bool undo_lost(const pg::Endpoint& source_endpoint, const pg::Endpoint& target_e
   std::optional<pg::Connection> source;
   std::unique_ptr<pg::Control> target;
   try {
-    source.emplace(pg::Connection::open(source_endpoint, "fence"));
+    source.emplace(open_fence_session(source_endpoint, "fence"));
     target = pg::open_control(target_endpoint, "switchover");
   } catch (const Error& error) {
     log::debug("looking for a fence: {}", error.describe());

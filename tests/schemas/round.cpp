@@ -286,8 +286,11 @@ class Round {
   }
 
   // VACUUM FULL of a table with a column that was added with a default looks like ALTER TYPE, and keeps the replica
-  // from becoming ready until its rows were compared. That there is no difference is what this round is about.
+  // from becoming ready until its rows were compared. That there is no difference is what this round is about. Without
+  // a doubt it would only take the stream's time.
   void settle_doubts() {
+    auto target = servers_.target.session(database_);
+    if (target.scalar("select count(*) from pgbaton.doubt where kind = 'unproven'") == "0") return;
     auto all = arguments("verify");
     all.insert(all.end(), {"--timeout", "20s", "--quiet"});
     const auto result = Tool::run(all);
