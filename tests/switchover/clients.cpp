@@ -87,11 +87,12 @@ std::string Clients::lost(const std::string& file, Cluster& server) {
 }
 
 bool is_frozen(const Tool& tool) {
-  for (int i = 0; i < 1200; ++i) {
+  for (int i = 0; i < 2400; ++i) {
     std::string state;
     std::ifstream stat("/proc/" + std::to_string(tool.pid()) + "/stat");
     stat >> state >> state >> state;
     if (state == "T") return true;
+    if (state == "Z") return false;
     std::this_thread::sleep_for(Milliseconds(50));
   }
   return false;

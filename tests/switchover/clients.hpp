@@ -39,7 +39,7 @@ class Clients {
   std::vector<std::thread> threads_;
 };
 
-// Waits until the process has stopped itself at its failpoint.
+// Waits until the process has stopped itself at its failpoint; false when it has ended without having met it.
 bool is_frozen(const Tool& tool);
 // Whether a client may write there now.
 bool takes_writes(Cluster& server);

@@ -51,18 +51,6 @@ class HostileSwitchover : public PairTest {
     std::ifstream("/proc/" + pid + "/task/" + pid + "/children") >> watchdog;
     return watchdog;
   }
-  // Until the process has stopped itself at its failpoint, or ended without having met it.
-  static bool is_stopped(const Tool& tool) {
-    for (int i = 0; i < 2400; ++i) {
-      std::string state;
-      std::ifstream stat("/proc/" + std::to_string(tool.pid()) + "/stat");
-      stat >> state >> state >> state;
-      if (state == "T") return true;
-      if (state == "Z") return false;
-      std::this_thread::sleep_for(Milliseconds(50));
-    }
-    return false;
-  }
   // Until writers get on; the time it took.
   template <typename Write>
   static Milliseconds closed_for(Write&& write) {
@@ -109,7 +97,7 @@ void HostileSwitchover::expect_plain_passwords_by_name_only(const Bouncer& poole
                     " password=" + secret + "\nallow_plain_password: [" + address + "]\n"),
              "--source", elsewhere, "--target", target().conninfo()},
             {{"PGBATON_FAILPOINTS", "switchover_fenced=freeze"}});
-  ASSERT_TRUE(is_stopped(lost)) << lost.err();
+  ASSERT_TRUE(is_frozen(lost)) << lost.err();
   Session console(pooler.conninfo("pgbouncer"));
   EXPECT_TRUE(is_paused(console));
   for (const auto pid : {static_cast<pid_t>(lost.pid()), watchdog_of(lost)})
@@ -129,7 +117,7 @@ TEST_F(HostileSwitchover, FrozenProcessesAndAMissingStandbyKeepNobodyOut) {
   // A watchdog that is frozen: the conductor opens the source itself.
   auto conductor = begun("  deadline: 10s\n", "switchover_fenced=freeze");
   ASSERT_TRUE(fenced());
-  ASSERT_TRUE(is_stopped(conductor));
+  ASSERT_TRUE(is_frozen(conductor));
   const auto watchdog = watchdog_of(conductor);
   ASSERT_GT(watchdog, 0);
   ::kill(watchdog, SIGSTOP);
@@ -142,7 +130,7 @@ TEST_F(HostileSwitchover, FrozenProcessesAndAMissingStandbyKeepNobodyOut) {
   // A synchronous standby that goes away in the pause, while the application does not wait for one itself.
   source().exec("alter database postgres set synchronous_commit = local");
   auto waiting = begun("  deadline: 3s\n", "switchover_fenced=freeze");
-  ASSERT_TRUE(is_stopped(waiting));
+  ASSERT_TRUE(is_frozen(waiting));
   source().exec("alter system set synchronous_standby_names = 'gone'");
   source().exec("select pg_reload_conf()");
   EXPECT_LT(closed_for([&] { return takes_writes(source()); }), Milliseconds(12'000));
@@ -157,7 +145,7 @@ TEST_F(HostileSwitchover, FrozenProcessesAndAMissingStandbyKeepNobodyOut) {
   expect_only(source(), target(), "a missing standby");
   // Both processes lost: the next run does not say that the source is open.
   auto lost = begun("", "switchover_fenced=freeze");
-  ASSERT_TRUE(is_stopped(lost));
+  ASSERT_TRUE(is_frozen(lost));
   ::kill(watchdog_of(lost), SIGKILL);
   lost.kill(SIGKILL);
   lost.wait();
@@ -173,7 +161,7 @@ TEST_F(HostileSwitchover, FrozenProcessesAndAMissingStandbyKeepNobodyOut) {
   EXPECT_TRUE(takes_writes(source()));
   // The same, and the replica is dropped: nobody could say afterwards that the source may be opened.
   auto dropped = begun("", "switchover_fenced=freeze");
-  ASSERT_TRUE(is_stopped(dropped));
+  ASSERT_TRUE(is_frozen(dropped));
   ::kill(watchdog_of(dropped), SIGKILL);
   dropped.kill(SIGKILL);
   dropped.wait();
@@ -223,7 +211,7 @@ TEST_F(HostileSwitchover, APoolerIsLookedAtBeforeAndNeverLeftPaused) {
   EXPECT_NE(frozen.wait().code, 0);
   // Lost with its watchdog while the pooler is paused: --undo lets its clients go on.
   auto lost = begun(settings + "app\n", "switchover_fenced=freeze");
-  ASSERT_TRUE(is_stopped(lost));
+  ASSERT_TRUE(is_frozen(lost));
   ::kill(watchdog_of(lost), SIGKILL);
   lost.kill(SIGKILL);
   lost.wait();
@@ -268,12 +256,12 @@ TEST_F(HostileSwitchover, NothingIsTakenForDoneThatIsNotAndNothingGoesBack) {
   // A table that is emptied while both sides are counted looks empty to the snapshot: counted again.
   // A follower that is about to begin its term when it is asked to stop.
   auto follower = start("follow", {}, {{"PGBATON_FAILPOINTS", "term_begins=freeze@1"}});
-  ASSERT_TRUE(is_stopped(follower));
+  ASSERT_TRUE(is_frozen(follower));
   auto counting = begun("  way-back: no\n  transaction-wait: 60s\n", "switchover_counting=freeze@1");
   EXPECT_TRUE(
       target().wait_until("select count(*) from pgbaton.request where kind = 'stop'", "1", Milliseconds(60'000)));
   follower.kill(SIGCONT);
-  ASSERT_TRUE(is_stopped(counting)) << counting.err();
+  ASSERT_TRUE(is_frozen(counting)) << counting.err();
   auto held = target().session();
   held.exec(
       "begin; lock table account in share mode");  // the stream must not empty it there, too, before it is counted
